@@ -1,0 +1,50 @@
+// Package wire says where in a stream the bytes of an op are.
+//
+// A tracker (proxy/resp, proxy/pgwire) scans both directions of one connection
+// and answers with marks; a session (proxy) cuts the stream at them. Offsets
+// count bytes of one direction from the connection's start, so that a mark
+// means the same however the bytes arrived. Trackers keep no reference to a
+// chunk after the call that brought it. The package holds types only.
+package wire
+
+import "github.com/lockfaultd/lockfaultd/lock"
+
+// Kind tells what a mark is about.
+type Kind uint8
+
+// The kinds of mark.
+const (
+	Request Kind = iota + 1 // client to upstream: Op's request is whole
+	Reply                   // upstream to client: Op's reply is whole and its outcome filled in
+	Settle                  // upstream to client: the implicit transaction of Op, replied to before, has ended
+	Answer                  // client to upstream: the proxy answers with Bytes itself; [Start, End) is not forwarded
+	Blind                   // from End on the stream is passed on without being read; Reason says why
+)
+
+// A Mark is one thing found in a stream, at [Start, End).
+//
+// For a Request, Start is where a hold must cut so that nothing of the op goes
+// upstream; for a Reply, so that nothing of its reply reaches the client.
+type Mark struct {
+	Kind   Kind
+	Op     *lock.Op
+	Start  int64
+	End    int64
+	Bytes  []byte // Answer
+	Reason string // Blind: what was seen and what was expected
+}
+
+// A Tracker follows one connection. Its two methods scan the next bytes of a
+// direction, append the marks that they complete, in stream order, and return
+// the offset before which every byte may be forwarded: what lies behind it
+// belongs to a frame, or a reply, that is not whole yet and may be held. A
+// tracker never withholds more than [MaxHeld]: what is larger streams, and its
+// mark then comes with Start == End, since nothing of it can be held any more.
+// Calls are serialised by the caller, whatever the direction.
+type Tracker interface {
+	Client(chunk []byte, marks []Mark) ([]Mark, int64)
+	Upstream(chunk []byte, marks []Mark) ([]Mark, int64)
+}
+
+// MaxHeld is the most that a tracker withholds in one direction, in bytes.
+const MaxHeld = 1 << 20

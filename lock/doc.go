@@ -1,0 +1,18 @@
+// Package lock is the vocabulary of the project, and the ledger: who holds
+// what, until when, and whose write was that.
+//
+// An [Op] is one step that matters on the wire. Parsers make it from a request
+// and complete it from the reply; the [Ledger] is told of both, in the order
+// in which they happened, and derives terms from them: one term for each
+// holding of one lock, with the interval in which its lease ends and the
+// reads and writes that belong to it. The daemon and the judge run the same
+// ledger over the same ops, so a history that is judged again gives the same
+// answer.
+//
+// Time is an argument everywhere: an [Instant] of the daemon's one monotonic
+// clock. Nothing here reads a clock, draws a random number, starts a goroutine
+// or does I/O. A Ledger is not safe for concurrent use; its owner has a mutex.
+//
+// The package does not know protocols (proxy/resp and proxy/pgwire do), faults
+// (fault does) or verdicts (probe/check does).
+package lock

@@ -1,0 +1,175 @@
+package lock
+
+import "time"
+
+// An Instant is a point on the daemon's monotonic clock, in nanoseconds since
+// it was started. Zero means that the thing did not happen, or was not seen.
+type Instant int64
+
+// Add returns the instant d later.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// Sub returns the time from j to i.
+func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
+
+// Never is later than every instant that a clock can show.
+const Never = Instant(1<<63 - 1)
+
+// Protocol names the wire protocol of an op, as rules spell it.
+type Protocol string
+
+// The protocols.
+const (
+	Redis    Protocol = "redis"
+	Postgres Protocol = "pg"
+)
+
+// Kind is what an op does, by its effect and not by its library.
+type Kind string
+
+// The kinds of op. A Read or a Write is a statement; whether it is one of a
+// critical section is the ledger's to say (Op.Term).
+const (
+	Acquire  Kind = "acquire"  // creates a lock key exclusively, or asks to
+	Store    Kind = "store"    // plain SET with an expiry: an acquire, if its value is later compared and deleted
+	Renew    Kind = "renew"    // moves the end of a lease
+	Release  Kind = "release"  // removes a lock key
+	Fence    Kind = "fence"    // INCR: issues a number that rises
+	Read     Kind = "read"     // SELECT from a table
+	Write    Kind = "write"    // INSERT, UPDATE or DELETE
+	Begin    Kind = "begin"    // opens an explicit transaction
+	Commit   Kind = "commit"   // ends one; Outcome RolledBack if the server said ROLLBACK
+	Rollback Kind = "rollback" // ends one, or part of one (Savepoint is then set)
+	Other    Kind = "other"    // a command that only a rule cares about
+)
+
+// Outcome is what the server's reply says of an op.
+type Outcome string
+
+// The outcomes. An op without a reply is Unknown: it may have happened.
+const (
+	Pending    Outcome = ""            // no reply yet
+	Granted    Outcome = "granted"     // an acquire succeeded
+	Refused    Outcome = "refused"     // an acquire did not
+	Done       Outcome = "done"        // the op took effect (a write: see Rows)
+	NotHeld    Outcome = "not-held"    // a release or renewal found another token, or none
+	Failed     Outcome = "failed"      // an error reply: no effect
+	RolledBack Outcome = "rolled-back" // a statement whose transaction did not commit
+	Unknown    Outcome = "unknown"     // the connection ended first
+)
+
+// A Value is a token, a parameter or a column's value as the project keeps it:
+// hashed, since equality is enough, and beside it as an integer where it is one.
+// The integer stays in memory; only the history decides which are written down.
+type Value struct {
+	Hash  string `json:"h,omitempty"` // 16 hex digits; "" when there is no value
+	Int   int64  `json:"i,omitempty"`
+	IsInt bool   `json:"n,omitempty"`
+}
+
+// Known reports whether there is a value at all.
+func (v Value) Known() bool { return v.Hash != "" || v.IsInt }
+
+// Same reports whether two values are equal as far as can be told.
+func (v Value) Same(w Value) bool {
+	if v.Hash != "" && w.Hash != "" {
+		return v.Hash == w.Hash
+	}
+	return v.IsInt && w.IsInt && v.Int == w.Int
+}
+
+// An Op is one step that matters. A parser fills the request's part when the
+// request has been read, and the reply's part when the reply has; the session
+// stamps the instants. An Op is owned by its session until its reply has been
+// delivered and must not be changed afterwards.
+type Op struct {
+	Seq      uint64 // place of the request in the engine's order, from 1
+	ReplySeq uint64 // place of the reply in the same order; 0 without one
+
+	Session  uint64   // the connection, from 1
+	Actor    string   // label of the process that owns the client's end
+	Upstream string   // name of the upstream, where there are several
+	Proto    Protocol //
+	Kind     Kind     //
+	Verb     string   // the wire's own word, in capitals: SET, EVALSHA, UPDATE, COMMIT
+
+	// Redis.
+	DB       int           // database number: part of a lock's identity
+	Key      string        // the key, or a script's key that it acts upon
+	NX       bool          // creates only if absent (SETNX, SET NX, an acquire script)
+	Guarded  bool          // compares the token before it acts
+	Token    Value         // value stored, or compared with
+	TTL      time.Duration // lifetime asked for; 0: none
+	FenceKey string        // key of the counter, of a Fence or an acquire script that issues one
+	Fence    int64         // number issued in the reply; see HasFence
+	HasFence bool
+
+	// Postgres.
+	SQL       *Statement // Read and Write; nil otherwise
+	Tx        uint64     // transaction, numbered in its session from 1
+	Implicit  bool       // the transaction is the statement's (or the pipeline's) own
+	Savepoint bool       // a Rollback TO: only part of the transaction is undone
+	Tables    []string   // Commit: tables written in the transaction
+	Rows      int64      // rows affected, or returned
+	Row       []Cell     // the only row returned, if there was exactly one
+	Err       string     // SQLSTATE, or the first word of a Redis error
+
+	Outcome Outcome
+
+	// The four instants, and a fifth: A, request's last byte read from the
+	// client; F, just before its first byte goes upstream; R, the reply's first
+	// byte read; D, the reply handed to the client, 0 if the client had gone;
+	// Z, Postgres only: when the implicit transaction was known to be durable.
+	// The server's effect lies in [F, R], a write's in [F, Z] or at its COMMIT.
+	A, F, R, D, Z Instant
+
+	// Term is what the ledger says of the op when its request was read.
+	Term Attribution
+}
+
+// A Statement is what matters of a SQL statement.
+type Statement struct {
+	Table     string   // as written, without quotes, schema kept if written; lower case unless quoted
+	Set       []Assign // columns that an INSERT or UPDATE assigns, in order
+	Where     []Cond   // comparisons joined by AND; see Opaque
+	Columns   []string // result columns of a SELECT or RETURNING, by name ("*" kept)
+	Returning bool     // a write with RETURNING
+	ForUpdate bool     // a SELECT that takes row locks
+	Upsert    bool     // INSERT ... ON CONFLICT DO UPDATE
+	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete
+}
+
+// An Assign is one column being set.
+type Assign struct {
+	Column   string
+	Value    Value // a parameter or a literal; not Known for any other expression
+	Delta    int64 // SET c = c + Delta; see HasDelta
+	HasDelta bool
+}
+
+// A Cond is one comparison of a column with a parameter or a literal.
+type Cond struct {
+	Column string
+	Op     string // = < <= > >= <>
+	Value  Value
+}
+
+// A Cell is one column of a returned row.
+type Cell struct {
+	Column string
+	Value  Value
+}
+
+// A TermID names one holding of one lock: the n-th grant in the ledger's
+// order, counted from 1 over all locks. 0 is no term.
+type TermID uint64
+
+// Attribution says to which term an op belongs, and how surely.
+type Attribution struct {
+	ID         TermID
+	Confidence float64 // 1.0, 0.98, 0.90, 0.75, 0.60, 0.40; 0: none
+	Also       []TermID
+}
+
+// Sure reports whether the op certainly belongs to one term (0.9 or better).
+func (t Attribution) Sure() bool { return t.ID != 0 && t.Confidence >= 0.9 && len(t.Also) == 0 }
