@@ -1,0 +1,68 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// StartRedis starts a Redis that keeps nothing on disk, with dir as its
+// working folder, and returns once it has answered PING. A missing program is
+// a *[MissingError].
+func StartRedis(ctx context.Context, dir string) (*Server, error) {
+	program, err := lookPath("redis-server", "redis-server")
+	if err != nil {
+		return nil, err
+	}
+	return onFreePort(func(port int) (*Server, error) { return startRedis(ctx, program, dir, port) })
+}
+
+func startRedis(ctx context.Context, program, dir string, port int) (*Server, error) {
+	s := &Server{name: "redis-server", addr: hostPort(port), end: terminate}
+	s.url = "redis://" + s.addr + "/0"
+	cmd := exec.Command(program,
+		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no")
+	cmd.Dir = dir
+	if err := s.start(cmd, filepath.Join(dir, "redis.log")); err != nil {
+		return nil, err
+	}
+	ready := func(ctx context.Context) bool { return s.logged("Ready to accept connections") && s.pong(ctx) }
+	if err := s.await(ctx, ready); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// logged reports whether the server's own log has the text: a PONG alone might
+// come from somebody else's Redis on our port.
+func (s *Server) logged(text string) bool {
+	b, err := os.ReadFile(s.log)
+	return err == nil && bytes.Contains(b, []byte(text))
+}
+
+// pong reports whether the server answers PING.
+func (s *Server) pong(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(deadline) // a TCP connection has deadlines
+	}
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	answer := make([]byte, 5)
+	n, _ := c.Read(answer)
+	return string(answer[:n]) == "+PONG"
+}
