@@ -1,0 +1,77 @@
+package lock
+
+type renewal struct {
+	op   *Op
+	term *Term
+}
+
+// forget bounds the ledger: sections that nothing was heard of for long after
+// their lease are over, and the oldest closed terms go.
+func (l *Ledger) forget(now Instant) {
+	for len(l.open) > 0 && (l.stale(l.open[0], now) || len(l.open) > maxTerms) {
+		l.end(l.open[0], now, Abandoned)
+	}
+	if l.keepAll {
+		return
+	}
+	for len(l.order) > maxTerms && !l.order[0].Open() {
+		l.drop(l.order[0])
+		l.order = l.order[1:]
+	}
+}
+
+func (l *Ledger) stale(t *Term, now Instant) bool {
+	end := t.LeaseEnd.Latest
+	return end != Never && now.Sub(end) > max(abandonAfter, 4*t.TTL)
+}
+
+func (l *Ledger) drop(t *Term) {
+	delete(l.terms, t.ID)
+	if left := without(l.tokens[t.Token.Hash], t); len(left) > 0 {
+		l.tokens[t.Token.Hash] = left
+	} else {
+		delete(l.tokens, t.Token.Hash)
+	}
+	if !t.HasFence {
+		return
+	}
+	id := fenceID(t.Fence)
+	if left := without(l.fences[id], t); len(left) > 0 {
+		l.fences[id] = left
+	} else {
+		delete(l.fences, id)
+	}
+}
+
+// forgetKeys drops the oldest keys that hold nothing, and keeps the others.
+func (l *Ledger) forgetKeys() {
+	if l.keepAll || len(l.keyLine) <= maxKeys {
+		return
+	}
+	kept := make([]LockID, 0, len(l.keyLine))
+	for i, id := range l.keyLine {
+		k := l.keys[id]
+		if i < maxKeys/2 && len(k.terms) == 0 && !k.kept {
+			l.candidates -= len(k.stores)
+			delete(l.keys, id)
+			continue
+		}
+		kept = append(kept, id)
+	}
+	l.keyLine = kept
+}
+
+func (c *connState) renewing(op *Op, t *Term) {
+	c.renewals = append(c.renewals, renewal{op, t})
+}
+
+// answered returns the term that a renewal had put in doubt, or nil.
+func (c *connState) answered(op *Op) *Term {
+	for i, r := range c.renewals {
+		if r.op == op {
+			c.renewals = append(c.renewals[:i], c.renewals[i+1:]...)
+			return r.term
+		}
+	}
+	return nil
+}

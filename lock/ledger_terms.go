@@ -1,0 +1,244 @@
+package lock
+
+import "slices"
+
+func (l *Ledger) replyAcquire(op *Op) {
+	a, id := l.actor(op.Actor), IDOf(op)
+	if op.Outcome != Granted {
+		a.refused[id] = op
+		return
+	}
+	delete(a.refused, id)
+	k := l.key(id)
+	k.lock = true
+	k.stores = nil
+	l.grant(k, op)
+}
+
+// grant opens the term of a granted acquire. What the same client held of the
+// lock before is over: it asked again.
+func (l *Ledger) grant(k *keyState, op *Op) {
+	id := IDOf(op)
+	for _, old := range slices.Clone(k.terms) {
+		if old.Session == op.Session || old.Actor == op.Actor && l.conns[old.Session] == nil {
+			l.end(old, op.A, Superseded)
+		}
+	}
+	l.next++
+	t := &Term{ID: l.next, Lock: id, Token: op.Token, Actor: op.Actor, Session: op.Session, TTL: op.TTL,
+		Grant: op, known: Lease(op, op.TTL)}
+	t.settle()
+	t.Marker = l.lapsed(k, t)
+	op.Term = Attribution{ID: t.ID, Confidence: 1}
+	l.terms[t.ID] = t
+	l.order = append(l.order, t)
+	k.current = t
+	l.index(k, t)
+	if op.HasFence {
+		l.setFence(t, op)
+	}
+	l.forget(op.R)
+}
+
+func (l *Ledger) index(k *keyState, t *Term) {
+	k.terms = append(k.terms, t)
+	l.open = append(l.open, t)
+	if t.Marker {
+		return
+	}
+	a := l.actor(t.Actor)
+	a.open = append(a.open, t)
+	a.hadTwo = a.hadTwo || len(a.open) > 1
+	if conn := l.conns[t.Session]; conn != nil {
+		conn.used = append(conn.used, t)
+	}
+	if t.Token.Hash != "" && !t.Token.IsInt {
+		l.tokens[t.Token.Hash] = append(l.tokens[t.Token.Hash], t)
+	}
+}
+
+// end closes a section. The term stays known by its token and fence until it
+// is forgotten, since what it sent may still come.
+func (l *Ledger) end(t *Term, at Instant, by EndBy) {
+	if !t.Open() {
+		return
+	}
+	t.End, t.EndBy = max(at, 1), by
+	l.open = without(l.open, t)
+	if k := l.keys[t.Lock]; k != nil {
+		k.terms = without(k.terms, t)
+	}
+	if a := l.actors[t.Actor]; a != nil {
+		a.open = without(a.open, t)
+	}
+	if conn := l.conns[t.Session]; conn != nil {
+		conn.used = without(conn.used, t)
+	}
+}
+
+func (l *Ledger) requestRelease(op *Op) {
+	id := IDOf(op)
+	if op.Guarded {
+		l.promoteBy(id, op.Token)
+	}
+	k := l.keys[id]
+	if k == nil {
+		return
+	}
+	t := l.owner(k, op)
+	if t == nil {
+		return
+	}
+	op.Term = Attribution{ID: t.ID, Confidence: 1}
+	t.Releases++
+	l.groupOf(t.Lock).released()
+	if t.Release == nil {
+		t.Release, t.ReleaseAt = op, op.A
+	}
+	l.end(t, op.A, Released)
+}
+
+// owner finds whose release or renewal this is: its token says so, or for an
+// unguarded one the process's open term of the lock, or else the last that it
+// had there.
+func (l *Ledger) owner(k *keyState, op *Op) *Term {
+	if op.Guarded {
+		return l.byToken(IDOf(op), op.Token)
+	}
+	for _, t := range slices.Backward(k.terms) {
+		if t.Actor == op.Actor && (op.Actor != "" || t.Session == op.Session) {
+			return t
+		}
+	}
+	return nil
+}
+
+// byToken returns the latest term of the lock that was granted with the token.
+func (l *Ledger) byToken(id LockID, token Value) *Term {
+	k := l.keys[id]
+	if k == nil || !token.Known() {
+		return nil
+	}
+	for _, t := range slices.Backward(k.terms) {
+		if t.Token.Same(token) {
+			return t
+		}
+	}
+	for _, t := range slices.Backward(l.tokens[token.Hash]) {
+		if t.Lock == id {
+			return t
+		}
+	}
+	return l.searchToken(id, token)
+}
+
+// searchToken looks among closed terms for a token that is a number, which no
+// index keeps.
+func (l *Ledger) searchToken(id LockID, token Value) *Term {
+	if !token.IsInt {
+		return nil
+	}
+	for _, t := range slices.Backward(l.order) {
+		if t.Lock == id && t.Token.Same(token) {
+			return t
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) replyRelease(op *Op) {
+	k := l.keys[IDOf(op)]
+	own := l.terms[op.Term.ID]
+	switch {
+	case op.Outcome == NotHeld:
+		if own != nil && own.Lost == nil && own.Release == op {
+			own.Lost = op
+		}
+	case op.Outcome == Done && k != nil:
+		l.removed(k, op, own)
+	}
+}
+
+// removed notes what a release took away: the owner's key if it was guarded,
+// whatever was there if it was not.
+func (l *Ledger) removed(k *keyState, op *Op, own *Term) {
+	gone := k.current
+	if op.Guarded {
+		gone = own
+	}
+	if gone == nil {
+		return
+	}
+	if gone.Released == nil {
+		gone.Released = op
+	}
+	if k.current == gone {
+		k.current = nil
+	}
+}
+
+func (l *Ledger) requestRenew(op *Op) {
+	k := l.keys[IDOf(op)]
+	if k == nil {
+		return
+	}
+	t := l.owner(k, op)
+	if t != nil {
+		op.Term = Attribution{ID: t.ID, Confidence: 1}
+	}
+	if moved := l.renewed(k, op); moved != nil {
+		l.suspend(moved, op)
+	}
+}
+
+// renewed returns the term whose lease a renewal moves, if it takes effect.
+func (l *Ledger) renewed(k *keyState, op *Op) *Term {
+	if op.Guarded || op.Kind == Store {
+		return l.terms[op.Term.ID]
+	}
+	return k.current
+}
+
+// suspend makes the lease's end unknown until the renewal is answered.
+func (l *Ledger) suspend(t *Term, op *Op) {
+	early := Lease(&Op{F: op.A, R: op.A}, op.TTL).Earliest
+	if t.inflight == 0 || early < t.inEarly {
+		t.inEarly = early
+	}
+	t.inflight++
+	t.settle()
+	if conn := l.conns[op.Session]; conn != nil {
+		conn.renewing(op, t)
+	}
+}
+
+func (l *Ledger) replyRenew(op *Op) {
+	conn := l.conns[op.Session]
+	if conn == nil {
+		return
+	}
+	t := conn.answered(op)
+	k := l.keys[IDOf(op)]
+	if t != nil {
+		t.inflight--
+		t.settle()
+	}
+	if op.Outcome != Done || k == nil {
+		return
+	}
+	if moved := l.renewed(k, op); moved != nil && moved.Lock == IDOf(op) {
+		moved.known = Lease(op, op.TTL)
+		if moved.TTL == 0 {
+			moved.TTL = op.TTL
+		}
+		moved.Renewals++
+		moved.settle()
+	}
+}
+
+func without(list []*Term, t *Term) []*Term {
+	if i := slices.Index(list, t); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}

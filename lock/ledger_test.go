@@ -1,0 +1,280 @@
+package lock
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = Instant(time.Millisecond)
+
+// A tape plays ops to a ledger, each a request and its reply d apart.
+type tape struct {
+	*Ledger
+	seq  uint64
+	hash *Hasher
+}
+
+func newTape(decls ...Declaration) *tape {
+	return &tape{Ledger: NewLedger(decls), hash: NewHasher([]byte("k"))}
+}
+
+func (t *tape) v(text string) Value { return t.hash.Of([]byte(text)) }
+
+func (t *tape) ask(at Instant, op *Op) *Op {
+	t.seq++
+	op.Seq, op.A, op.F = t.seq, at*ms, at*ms
+	t.Request(op)
+	return op
+}
+
+func (t *tape) answer(at Instant, op *Op, out Outcome) *Op {
+	t.seq++
+	op.ReplySeq, op.R, op.D, op.Outcome = t.seq, at*ms, at*ms, out
+	t.Reply(op)
+	return op
+}
+
+func (t *tape) do(at Instant, op *Op, out Outcome) *Op { return t.answer(at+1, t.ask(at, op), out) }
+
+func (t *tape) acquire(at Instant, actor string, session uint64, token string) *Op {
+	return t.do(at, &Op{Session: session, Actor: actor, Proto: Redis, Kind: Acquire, Verb: "SET", Key: "lock:c", NX: true,
+		Token: t.v(token), TTL: 500 * time.Millisecond}, Granted)
+}
+
+func (t *tape) release(actor string, session uint64, token string) *Op {
+	return &Op{Session: session, Actor: actor, Proto: Redis, Kind: Release, Verb: "EVAL", Key: "lock:c", Guarded: true, Token: t.v(token)}
+}
+
+func (t *tape) write(actor string, session uint64, set ...Assign) *Op {
+	return &Op{Session: session, Actor: actor, Proto: Postgres, Kind: Write, Verb: "UPDATE", Implicit: true, Rows: 1,
+		SQL: &Statement{Table: "counter", Set: set, Where: []Cond{{"id", "=", t.v("1")}}}}
+}
+
+func want(t *testing.T, op *Op, id TermID, confidence float64) {
+	t.Helper()
+	if op.Term.ID != id || op.Term.Confidence != confidence {
+		t.Errorf("%s %s is of term %d at %v, want %d at %v", op.Kind, op.Verb, op.Term.ID, op.Term.Confidence, id, confidence)
+	}
+}
+
+func TestSection(t *testing.T) {
+	l := newTape()
+	want(t, l.acquire(10, "A", 1, "ta"), 1, 1)
+	want(t, l.do(20, l.write("A", 2), Done), 1, 0.90)
+	want(t, l.do(20, l.write("B", 3), Done), 0, 0)
+	want(t, l.do(900, l.write("A", 2), Done), 1, 0.90)
+	term := l.Term(1)
+	if got := term.LeaseEnd; got.Earliest != 510*ms-2*ms-250000 || got.Latest != 511*ms+3*ms+250000 {
+		t.Errorf("lease ends in %v", got)
+	}
+	if !l.Protected("public.counter") || l.Protected("other") || !l.Watching("A") {
+		t.Error("counter was written inside a section")
+	}
+	rel := l.do(950, l.release("A", 1, "ta"), NotHeld)
+	want(t, rel, 1, 1)
+	if term.ReleaseAt != 950*ms || term.EndBy != Released || term.Lost != rel || len(l.OpenTerms("A")) != 0 {
+		t.Errorf("the release request ends the section: %+v", term)
+	}
+	want(t, l.do(960, l.write("A", 2), Done), 0, 0)
+}
+
+func TestHandOver(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	want(t, l.do(20, l.write("B", 3, Assign{Column: "by", Value: l.v("ta")}), Done), 1, 1)
+	want(t, l.do(30, l.release("B", 4, "ta"), Done), 1, 1)
+	if l.Term(1).Open() || l.Term(1).Released == nil {
+		t.Error("ownership follows the token")
+	}
+}
+
+func TestDeclaredFence(t *testing.T) {
+	l := newTape(Declaration{Key: "lock:*", Table: "counter", FenceColumn: "fence", Declared: true})
+	l.acquire(10, "A", 1, "ta")
+	want(t, l.do(12, &Op{Session: 1, Actor: "A", Kind: Fence, Key: "f", FenceKey: "f", Fence: 7, HasFence: true}, Done), 1, 0.90)
+	if got := l.Term(1); !got.HasFence || got.Fence != 7 {
+		t.Fatalf("the INCR issues the fence: %+v", got)
+	}
+	want(t, l.do(20, l.write("B", 3, Assign{Column: "fence", Value: l.v("7")}), Done), 1, 1)
+	want(t, l.do(20, l.write("B", 3, Assign{Column: "value", Value: l.v("7")}), Done), 0, 0)
+	want(t, l.do(20, l.write("A", 2, Assign{Column: "value", Value: l.v("9")}), Done), 1, 0.98)
+}
+
+func TestTwoOpenTermsAreNeverSure(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	other := l.release("A", 5, "tb")
+	other.Kind, other.Key, other.TTL, other.NX = Acquire, "lock:d", time.Second, true
+	l.do(20, other, Granted)
+	want(t, l.do(25, l.write("A", 2), Done), 2, 0.60)
+	want(t, l.do(26, l.write("A", 1), Done), 1, 0.75)
+	l.do(30, l.release("A", 1, "ta"), Done)
+	want(t, l.do(35, l.write("A", 2), Done), 2, 0.75)
+}
+
+func TestUnansweredRenewal(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	renew := func() *Op {
+		return &Op{Session: 1, Actor: "A", Kind: Renew, Verb: "EVAL", Key: "lock:c", Guarded: true, Token: l.v("ta"), TTL: 500 * time.Millisecond}
+	}
+	first := l.ask(200, renew())
+	if l.Term(1).LeaseEnd.Latest != Never {
+		t.Error("in flight, the end is unknown")
+	}
+	l.answer(201, first, Done)
+	if got := l.Term(1).LeaseEnd; got.Earliest != 700*ms-2*ms-250000 || l.Term(1).Renewals != 1 {
+		t.Errorf("renewed, the lease ends in %v", got)
+	}
+	l.do(300, renew(), NotHeld)
+	if got := l.Term(1).LeaseEnd.Latest; got == Never || got > 710*ms {
+		t.Errorf("a refused renewal moves nothing: %v", got)
+	}
+	l.ask(400, renew())
+	l.do(402, &Op{Session: 9, Actor: "A", Kind: Other}, Done)
+	l.Closed(1, 410*ms)
+	if got := l.Term(1); got.LeaseEnd.Latest != Never || !got.Open() {
+		t.Errorf("unanswered, the end stays unknown and the section open: %+v", got)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	l.do(20, l.write("A", 2), Done)
+	l.Closed(1, 30*ms)
+	if !l.Term(1).Open() {
+		t.Fatal("the process still has a connection")
+	}
+	l.acquire(40, "A", 7, "tb")
+	if got := l.Term(1); got.EndBy != Superseded || got.End != 40*ms {
+		t.Errorf("the process was granted the lock again: %+v", got)
+	}
+	l.Closed(2, 50*ms)
+	l.Closed(7, 60*ms)
+	if got := l.Term(2); got.EndBy != Closed || got.End != 60*ms {
+		t.Errorf("the process has gone: %+v", got)
+	}
+}
+
+func TestUndeliveredGrantEndsWithItsSession(t *testing.T) {
+	l := newTape()
+	g := l.acquire(10, "A", 1, "ta")
+	g.D = 0
+	l.do(20, l.write("A", 2), Done)
+	l.Closed(1, 30*ms)
+	if l.Term(1).EndBy != Closed {
+		t.Error("the client never heard of the grant")
+	}
+}
+
+func store(l *tape, session uint64, actor, token string) *Op {
+	return &Op{Session: session, Actor: actor, Kind: Store, Verb: "SET", Key: "lock:c", Token: l.v(token), TTL: 500 * time.Millisecond}
+}
+
+func TestStoreIsPromoted(t *testing.T) {
+	l := newTape()
+	l.do(10, store(l, 1, "A", "ta"), Done)
+	b := l.do(20, store(l, 2, "B", "tb"), Done)
+	if len(l.Terms()) != 0 || b.Term.ID != 0 {
+		t.Fatal("a stored key is no lock yet")
+	}
+	want(t, l.do(30, l.release("A", 1, "ta"), NotHeld), 1, 1)
+	if got := l.Terms(); len(got) != 2 || got[0].Open() || got[1].Grant != b || got[1].LeaseEnd.Earliest > 520*ms {
+		t.Fatalf("both stores are grants, each at its own time: %+v", got)
+	}
+	want(t, l.do(40, store(l, 1, "A", "tc"), Done), 3, 1)
+	l.do(50, store(l, 1, "A", "tc"), Done)
+	if len(l.Terms()) != 3 || l.Term(3).Renewals != 1 {
+		t.Error("the same token again is a renewal")
+	}
+}
+
+func TestOnceMarker(t *testing.T) {
+	for _, keys := range [][]string{{"idem", "idem", "idem", "idem", "idem"}, {"idem:1", "idem:2", "idem:3a", "idem:4", "idem:55"}} {
+		l := newTape()
+		var last *Op
+		for i, key := range keys {
+			op := &Op{Session: 1, Actor: "A", Kind: Acquire, Verb: "SET", Key: key, NX: true, Token: l.v(string(rune('a' + i))), TTL: time.Second}
+			last = l.do(Instant(2000*i+10), op, Granted)
+		}
+		if !l.Term(last.Term.ID).Marker {
+			t.Errorf("%v are never released: no lock", keys)
+		}
+	}
+	l := newTape()
+	for i := range 9 {
+		op := l.acquire(Instant(2000*i+10), "A", 1, string(rune('a'+i)))
+		if l.Term(op.Term.ID).Marker {
+			t.Fatal("a key that was released once is a lock")
+		}
+		if i == 0 {
+			l.do(100, l.release("A", 1, "a"), Done)
+		}
+	}
+}
+
+func TestCommitBelongsToItsWrites(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	w := l.write("A", 2)
+	w.Implicit, w.Tx = false, 4
+	l.do(20, w, Done)
+	l.do(30, l.release("A", 1, "ta"), Done)
+	want(t, l.do(40, &Op{Session: 2, Actor: "A", Kind: Commit, Verb: "COMMIT", Tx: 4}, Done), 1, 0.90)
+	want(t, l.do(50, &Op{Session: 2, Actor: "A", Kind: Commit, Verb: "COMMIT", Tx: 5}, Done), 0, 0)
+}
+
+func TestUnguardedReleaseTakesWhateverIsThere(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	l.acquire(600, "B", 2, "tb")
+	del := &Op{Session: 1, Actor: "A", Kind: Release, Verb: "DEL", Key: "lock:c"}
+	want(t, l.do(700, del, Done), 1, 1)
+	if l.Term(1).Released != nil || l.Term(2).Released != del {
+		t.Error("A's DEL removed B's key")
+	}
+}
+
+func TestRefusalsAreRemembered(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	no := l.release("B", 2, "tb")
+	no.Kind, no.NX = Acquire, true
+	l.do(20, no, Refused)
+	if l.Refused("B", IDOf(no)) != no || l.Refused("A", IDOf(no)) != nil {
+		t.Error("B was refused, A was not")
+	}
+	l.acquire(600, "B", 2, "tc")
+	if l.Refused("B", IDOf(no)) != nil {
+		t.Error("a grant ends a refusal")
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	l := newTape()
+	for i := range 3 * maxTerms {
+		at := Instant(i * 10)
+		tok := string(rune('a'+i%26)) + time.Duration(i).String()
+		l.acquire(at, "A", 1, tok)
+		l.do(at+2, l.release("A", 1, tok), Done)
+		s := store(l, 3, "C", tok)
+		s.Key = "cache:" + tok
+		l.do(at+4, s, Done)
+	}
+	if len(l.order) > maxTerms+1 || len(l.terms) > maxTerms+1 || len(l.tokens) > maxTerms+1 || len(l.keys) > maxKeys+1 || l.candidates > maxCandidates {
+		t.Errorf("%d terms, %d tokens, %d keys, %d candidates", len(l.terms), len(l.tokens), len(l.keys), l.candidates)
+	}
+}
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"lock:*", "lock:x", true}, {"lock:*", "loc", false},
+		{"a*b*c", "a--b--c", true}, {"a*b*c", "a--c", false}, {"*x", "xyx", true}, {"a*a", "a", false}, {"**", "q", true}} {
+		if Glob(c.pattern, c.text) != c.want {
+			t.Errorf("Glob(%q, %q) is not %v", c.pattern, c.text, c.want)
+		}
+	}
+}

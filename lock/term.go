@@ -1,0 +1,137 @@
+package lock
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Declaration is what a user said of a lock: which keys, and what they guard.
+type Declaration struct {
+	Key         string // the lock's key; * stands for any text
+	Table       string // table that it protects; "" when none was named
+	FenceColumn string // column of Table that keeps the fence; "" when there is none
+	Purpose     string // "", "correctness" or "efficiency"
+	Declared    bool   // it was declared to guard correctness
+}
+
+// Covers reports whether the declaration speaks of the key.
+func (d Declaration) Covers(key string) bool { return Glob(d.Key, key) }
+
+// Glob reports whether text matches pattern, in which * stands for any text.
+func Glob(pattern, text string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == text
+	}
+	if !strings.HasPrefix(text, head) {
+		return false
+	}
+	text = text[len(head):]
+	for {
+		part, more, star := strings.Cut(rest, "*")
+		if !star {
+			return strings.HasSuffix(text, part)
+		}
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text, rest = text[at+len(part):], more
+	}
+}
+
+// TableName returns a table's name as the ledger compares it: the default
+// schema left out.
+func TableName(table string) string { return strings.TrimPrefix(table, "public.") }
+
+// A LockID names one lock: the same key in another database is another lock.
+type LockID struct {
+	Upstream string
+	DB       int
+	Key      string
+}
+
+// String returns the key, with its database where that is not 0.
+func (id LockID) String() string {
+	if id.DB != 0 {
+		return fmt.Sprintf("%s db %d", id.Key, id.DB)
+	}
+	return id.Key
+}
+
+// An Interval is where an instant lies, both ends included.
+type Interval struct{ Earliest, Latest Instant }
+
+// EndBy says what ended a section.
+type EndBy string
+
+// The ways in which a section ends.
+const (
+	Released   EndBy = "release"    // its release was requested
+	Closed     EndBy = "closed"     // its process, or its only connection, went away
+	Superseded EndBy = "superseded" // the same client was granted the same lock again
+	Abandoned  EndBy = "abandoned"  // nothing was heard of it for long after its lease
+)
+
+// A Term is one holding of one lock. It belongs to the ledger; callers read.
+type Term struct {
+	ID      TermID
+	Lock    LockID
+	Token   Value
+	Actor   string
+	Session uint64
+	TTL     time.Duration // lifetime asked for; 0: none
+	Grant   *Op
+
+	// LeaseEnd is where the lease ends by itself, drift included. Latest is
+	// Never when there is no lifetime or a renewal went unanswered.
+	LeaseEnd Interval
+	Renewals int // those that were answered Done
+
+	Fence    int64
+	HasFence bool
+	FenceOp  *Op // what issued it: a Fence, or the grant
+
+	// ReleaseAt is when the owner's first release request was read (0: never).
+	ReleaseAt Instant
+	Release   *Op // that request
+	Released  *Op // what removed the key while this term had it, whoever sent it
+	Lost      *Op // the owner's release that found another token, or none
+	Releases  int // release requests of the owner
+
+	// End is when the section ended (0: it is open); EndBy says by what.
+	End   Instant
+	EndBy EndBy
+
+	// Marker: the key behaves as a once-marker, so the term owns no statements.
+	Marker bool
+
+	known    Interval // the lease's end as of the last answer
+	inflight int      // renewals that have no answer
+	inEarly  Instant  // earliest end that one of those could make
+}
+
+// Open reports whether the section has not ended.
+func (t *Term) Open() bool { return t.End == 0 }
+
+// Dead reports whether the lease had certainly ended by itself at the instant.
+func (t *Term) Dead(at Instant) bool { return at > t.LeaseEnd.Latest }
+
+// Lease returns where a lease that was set by op to last ttl ends: its effect
+// lies in [F, R], Redis rounds up to a millisecond, and the two clocks may
+// drift apart by 2 ms and 500 ppm.
+func Lease(op *Op, ttl time.Duration) Interval {
+	if ttl <= 0 {
+		return Interval{Never, Never}
+	}
+	drift := 2*time.Millisecond + ttl/2000
+	return Interval{op.F.Add(ttl - drift), op.R.Add(ttl + time.Millisecond + drift)}
+}
+
+func (t *Term) settle() {
+	t.LeaseEnd = t.known
+	if t.inflight > 0 {
+		t.LeaseEnd = Interval{min(t.known.Earliest, t.inEarly), Never}
+	}
+}
