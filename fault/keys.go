@@ -1,0 +1,128 @@
+package fault
+
+// keys reads {"," key "=" value}.
+func (p *parser) keys() error {
+	p.keyAt = map[string]int{}
+	for p.accept(",") {
+		if err := p.key(); err != nil {
+			return err
+		}
+	}
+	if p.pos < len(p.text) {
+		return p.fail(p.pos, `expected "," or the end, %s`, p.found())
+	}
+	return nil
+}
+
+func (p *parser) key() error {
+	at := p.pos
+	name := p.take(word)
+	read, ok := map[string]func() error{
+		"scope": p.scope, "max": p.max, "cooldown": p.cooldown, "name": p.name,
+		"timeout": p.timeout, "mode": p.mode,
+	}[name]
+	if _, twice := p.keyAt[name]; twice {
+		return p.fail(at, "%s is given twice, expected it once", name)
+	}
+	switch {
+	case name == "":
+		return p.fail(at, "expected one of scope, max, cooldown, name, %s", p.found())
+	case !ok:
+		return p.fail(at, "unknown key %q, the nearest known one is %s", shown(name),
+			nearest(name, []string{"scope", "max", "cooldown", "timeout", "name", "mode"}))
+	case !p.accept("="):
+		return p.fail(p.pos, `expected "=" after %s, %s`, name, p.found())
+	}
+	p.keyAt[name] = p.pos
+	return read()
+}
+
+func (p *parser) scope() error {
+	at := p.pos
+	p.rule.Scope = Scope(p.take(word))
+	switch s := p.rule.Scope; {
+	case s == Conn && p.rule.Do == Freeze:
+		return p.fail(at, "only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-%s", p.rule.At)
+	case s == Tree, s == Cgroup && p.rule.Do == Stall:
+		return p.fail(at, "not yet: scope=%s is not built for a %s, expected %s", s, p.rule.Do, p.scopes())
+	case s == Conn && p.rule.Event == tick:
+		return p.fail(at, "a tick has no connection, expected scope=process")
+	case s != Conn && s != Process && s != Cgroup:
+		return p.fail(at, "unknown scope %q, expected %s", shown(string(s)), p.scopes())
+	}
+	return nil
+}
+
+func (p *parser) scopes() string {
+	switch {
+	case p.rule.Do == Freeze:
+		return "process or cgroup"
+	case p.rule.Event == tick:
+		return "process"
+	}
+	return "conn or process"
+}
+
+func (p *parser) max() (err error) {
+	at := p.pos
+	p.rule.Max, err = p.number("the most injections, a number")
+	if err == nil && p.rule.Max < 1 {
+		err = p.fail(at, "max=0 would never fire, expected 1 or more")
+	}
+	return err
+}
+
+func (p *parser) cooldown() (err error) {
+	p.rule.Cooldown, err = p.duration("a duration such as 10s")
+	return err
+}
+
+func (p *parser) name() error {
+	at := p.pos
+	p.rule.Name = p.take(func(c byte) bool { return word(c) || c == '.' || c == ':' || c == '/' })
+	if p.rule.Name == "" {
+		return p.fail(at, "expected a name of letters, digits and _ - . : /, %s", p.found())
+	}
+	return nil
+}
+
+// timeout is read, so that a mistake in it is named, and judged by sense.
+func (p *parser) timeout() error {
+	_, err := p.duration("a duration such as 5s")
+	return err
+}
+
+func (p *parser) mode() error {
+	return p.fail(p.pos, "not yet: mode is not built, expected the rule without it")
+}
+
+// sense refuses what is well written and could not work.
+func (p *parser) sense() error {
+	if p.rule.Scope == "" {
+		p.rule.Scope = defaultScope(p.rule.Do, p.rule.Event)
+	}
+	if at, ok := p.keyAt["timeout"]; ok && !p.gated {
+		return p.fail(at-len("timeout="), "timeout is superfluous: it ends a gate (until:), expected the rule without it")
+	}
+	if p.gated {
+		return p.fail(p.gateAt, "gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms")
+	}
+	return p.noGrant()
+}
+
+// noGrant refuses ttl where no grant can be known.
+func (p *parser) noGrant() error {
+	if !p.rule.For.TTL {
+		return nil
+	}
+	const then = "expected a duration such as 800ms"
+	switch e := p.rule.Event; {
+	case e == tick:
+		return p.fail(p.effectAt, "a tick belongs to no lease, so ttl is unknown: %s", then)
+	case e == "refused":
+		return p.fail(p.effectAt, "a refused acquire has no lease, so ttl is unknown: %s", then)
+	case p.rule.At == Before && (e == "acquire" || e == "SETNX"):
+		return p.fail(p.effectAt, "before an acquire there is no grant, so ttl is unknown: %s, or --%s-after", then, p.rule.Do)
+	}
+	return nil
+}

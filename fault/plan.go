@@ -1,0 +1,294 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// Limits bound what a plan may do at once.
+type Limits struct {
+	MaxFrozen int           // actors frozen at the same time; 0 means 1
+	MaxFreeze time.Duration // longest freeze; 0 means 30 s, or twice the lease's ttl where that is more
+}
+
+const defaultMaxFreeze = 30 * time.Second
+
+// freeze is the longest freeze for a lease with the given ttl, 0 if unknown.
+func (l Limits) freeze(ttl time.Duration) time.Duration {
+	if l.MaxFreeze > 0 {
+		return l.MaxFreeze
+	}
+	return max(defaultMaxFreeze, 2*min(ttl, longest))
+}
+
+// A Moment is a point where a rule may act.
+type Moment struct {
+	Phase     Phase
+	Op        *lock.Op      // read during the call only
+	TTL       time.Duration // observed on the grant of the op's own term, or on this grant; 0: unknown
+	Actor     string        // label of the process; "" when it is not known
+	Freezable bool          // whether the actor could be frozen
+}
+
+// A Decision is what to do at a moment. The zero Decision lets it pass.
+type Decision struct {
+	Act       Act
+	Injection uint64        // from 1, in the order of the decisions; Ended takes it
+	Rule      int           // place in the plan's list, from 0
+	RuleText  string        // Rule.Text
+	Name      string        // Rule.Name
+	For       time.Duration // never negative; with 0 there is an injection that takes no time
+	Scope     Scope         //
+	Actor     string        // whom it is about: the moment's actor, or the one that a tick picked
+	Matched   string        // the name that the event was counted under: key or table; "" for a tick
+	Ordinal   int           // which event of that name it was, from 1; 0 when names are no longer counted
+}
+
+// A Plan is an armed list of rules.
+type Plan struct {
+	rules   []*armed
+	seed    uint64
+	limits  Limits
+	wants   map[verb]bool
+	last    uint64 // injection
+	live    map[uint64]live
+	seen    seen
+	base    lock.Instant
+	started bool
+}
+
+type verb struct {
+	proto lock.Protocol
+	name  string
+}
+
+// live is an injection whose effect is not over.
+type live struct {
+	rule   *armed
+	frozen string // actor, of a freeze
+}
+
+// armed is a rule with what happened to it.
+type armed struct {
+	Rule
+	index  int
+	counts map[string]int // by name: events at which it could have fired
+	seen   int            // events that the anchor matched
+	could  int            // of those, at which it could have fired
+	fired  int
+	barred map[string]int
+
+	active int          // injections not over
+	ended  lock.Instant // when the last one was
+	ticks  int64        // number of the last tick dealt with
+}
+
+// NewPlan arms the rules, in the order in which they are asked. It refuses two
+// rules of one name, and a freeze that cannot fit the limits.
+func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
+	if limits.MaxFrozen < 0 || limits.MaxFreeze < 0 {
+		return nil, fmt.Errorf("arm rules: --max-frozen and --max-freeze cannot be negative")
+	}
+	limits.MaxFrozen = max(limits.MaxFrozen, 1)
+	p := &Plan{seed: seed, limits: limits, wants: map[verb]bool{}, live: map[uint64]live{}, seen: seen{}}
+	names := map[string]bool{}
+	for i, r := range rules {
+		if err := fits(r, limits); err != nil {
+			return nil, fmt.Errorf("arm rule %s: %w", r.Text, err)
+		}
+		if r.Name != "" && names[r.Name] {
+			return nil, fmt.Errorf("arm rule %s: another rule has the name %s, expected a name of its own", r.Text, r.Name)
+		}
+		names[r.Name] = true
+		p.wants[verb{r.Proto, r.Event}] = true
+		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, barred: map[string]int{}})
+	}
+	return p, nil
+}
+
+// fits refuses a freeze whose least length is over the limit. With a limit
+// that grows with the ttl, only a length without one can be judged here.
+func fits(r Rule, limits Limits) error {
+	least := r.For.Of(0)
+	if r.Do != Freeze || least <= limits.freeze(0) || r.For.TTL && limits.MaxFreeze == 0 {
+		return nil
+	}
+	return fmt.Errorf("a freeze of %s cannot fit --max-freeze=%s, expected a shorter one or a higher limit",
+		r.For, limits.freeze(0))
+}
+
+// Wants reports whether a rule names this wire verb, so that a parser should
+// make an op of it even where nothing else needs one. It is safe for
+// concurrent use.
+func (p *Plan) Wants(proto lock.Protocol, name string) bool { return p.wants[verb{proto, name}] }
+
+// Decide says what to do at a moment. Each decision that is not Pass must be
+// followed by Ended, even if it could not be carried out.
+func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
+	if m.Op == nil || len(p.rules) == 0 {
+		return Decision{}
+	}
+	if m.Phase == Before {
+		p.seen.note(m.Op)
+	}
+	var won Decision
+	for _, r := range p.rules {
+		name, ok := r.matches(m.Phase, m.Op)
+		if !ok {
+			continue
+		}
+		// Going on after a win is what makes later rules know of the event.
+		r.seen++
+		if won.Act != Pass {
+			r.barred[EarlierRule]++
+			continue
+		}
+		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m)}, name, now)
+	}
+	return won
+}
+
+// knownTTL leaves out a ttl that a caller knows from a request alone: before
+// an acquire nothing was granted.
+func knownTTL(m Moment) time.Duration {
+	if m.Phase == Before && (m.Op.Kind == lock.Acquire || m.Op.Kind == lock.Store) {
+		return 0
+	}
+	return m.TTL
+}
+
+// target is whom a rule would act upon.
+type target struct {
+	actor     string
+	freezable bool
+	ttl       time.Duration
+}
+
+// ask counts an event for a rule that it matches, and fires the rule if it
+// could fire and selects the event.
+func (p *Plan) ask(r *armed, t target, name string, now lock.Instant) Decision {
+	if why := p.bar(r, t, name, now); why != "" {
+		r.barred[why]++
+		return Decision{}
+	}
+	n := r.count(name)
+	if !r.Select.Picks(n) || !p.draw(r, name, n) {
+		return Decision{}
+	}
+	return p.fire(r, t, name, n)
+}
+
+func (p *Plan) fire(r *armed, t target, name string, n int) Decision {
+	p.last++
+	l := live{rule: r}
+	if r.Do == Freeze {
+		l.frozen = t.actor
+	}
+	p.live[p.last] = l
+	r.active++
+	r.fired++
+	return Decision{
+		Act: r.Do, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name,
+		For: r.For.Of(t.ttl), Scope: r.Scope, Actor: t.actor, Matched: name, Ordinal: n,
+	}
+}
+
+// Ended tells that the effect of an injection is over, or never began. From
+// now on it does not count for --max-frozen, and its rule's cooldown runs. An
+// injection that is not known, or ended before, is ignored.
+func (p *Plan) Ended(injection uint64, now lock.Instant) {
+	l, ok := p.live[injection]
+	if !ok {
+		return
+	}
+	delete(p.live, injection)
+	l.rule.active--
+	l.rule.ended = max(l.rule.ended, now)
+}
+
+// The reasons why a rule could not fire at an event that it matched.
+const (
+	EarlierRule   = "earlier rule"   // one that stands before it in the list took the event
+	BudgetSpent   = "max"            // it has fired max times
+	CoolingDown   = "cooldown"       // the last injection goes on, or ended less than cooldown ago
+	NotFreezable  = "not freezable"  // the freezer would refuse the actor, or it is not known
+	NoActor       = "no actor"       // a tick found nobody to freeze; scope=process and no process is known
+	AlreadyFrozen = "already frozen" // the actor is
+	TooManyFrozen = "max-frozen"     // as many actors as allowed are
+	TooLong       = "max-freeze"     // the ttl makes the freeze longer than allowed
+	UnknownTTL    = "ttl unknown"    // the op belongs to no term, or its lease has no known lifetime
+	TooManyNames  = "too many names" // no room to count one more name, and the rule needs the count
+	LateTick      = "late tick"      // the clock was asked too late; only the last tick due is used
+)
+
+// bar says why a rule cannot fire at an event; "" if it can.
+func (p *Plan) bar(r *armed, t target, name string, now lock.Instant) string {
+	switch {
+	case r.Max > 0 && r.fired >= r.Max:
+		return BudgetSpent
+	case r.cooling(now):
+		return CoolingDown
+	case t.actor == "" && r.Do == Stall && r.Scope != Conn:
+		return NoActor
+	case r.For.TTL && t.ttl <= 0:
+		return UnknownTTL
+	case r.counted() && len(r.counts) >= mostNames && r.counts[name] == 0:
+		return TooManyNames
+	case r.Do == Freeze:
+		return p.barFreeze(r, t)
+	}
+	return ""
+}
+
+func (p *Plan) barFreeze(r *armed, t target) string {
+	frozen := p.frozen()
+	switch {
+	case !t.freezable || t.actor == "":
+		return NotFreezable
+	case slices.Contains(frozen, t.actor):
+		return AlreadyFrozen
+	case len(frozen) >= p.limits.MaxFrozen:
+		return TooManyFrozen
+	case r.For.Of(t.ttl) > p.limits.freeze(t.ttl):
+		return TooLong
+	}
+	return ""
+}
+
+// frozen lists the actors that are frozen, or about to be.
+func (p *Plan) frozen() []string {
+	var actors []string
+	for _, l := range p.live {
+		if l.frozen != "" {
+			actors = append(actors, l.frozen)
+		}
+	}
+	return actors
+}
+
+func (r *armed) cooling(now lock.Instant) bool {
+	if r.Cooldown == 0 || r.fired == 0 {
+		return false
+	}
+	return r.active > 0 || now.Sub(r.ended) < r.Cooldown
+}
+
+// mostNames bounds the names that one rule counts, since a service may use a
+// new key for every job.
+const mostNames = 1 << 16
+
+// counted reports whether the rule's choice depends on its counts.
+func (r *armed) counted() bool { return r.Select != Selector{} || r.Chance > 0 }
+
+// count returns the event's ordinal among those of its name.
+func (r *armed) count(name string) int {
+	r.could++
+	if _, ok := r.counts[name]; !ok && len(r.counts) >= mostNames {
+		return 0
+	}
+	r.counts[name]++
+	return r.counts[name]
+}
