@@ -1,0 +1,17 @@
+// Package history is the record of a run: what was seen, in order, as lines of
+// JSON that a person can read and a later version still can.
+//
+// A [Writer] appends one line for the header, then one for each actor, op,
+// injection, end of a session and gap, as it is told of them; [Read] gives them
+// back. Ops are written when they are finished, so lines come in the order in
+// which replies were delivered; Seq and ReplySeq tell the order in which things
+// happened. docs/history.md describes every field.
+//
+// What it keeps of values is a keyed hash. The integer beside it is written only
+// where the caller allowed it for that table and column, for those have to be
+// summed or ordered. Lock keys, table and column names are written in clear,
+// since a report must name them.
+//
+// Reading ignores types of line and fields that it does not know, and refuses a
+// newer major version of the schema. The package judges nothing.
+package history

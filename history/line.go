@@ -1,0 +1,185 @@
+package history
+
+import (
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A line is any line of a history, with only the part that its type names.
+type line struct {
+	Type string `json:"type"`
+	*Header
+}
+
+type opLine struct {
+	Type     string        `json:"type"`
+	Seq      uint64        `json:"seq"`
+	ReplySeq uint64        `json:"reply_seq,omitempty"`
+	Session  uint64        `json:"session"`
+	Actor    string        `json:"actor,omitempty"`
+	Upstream string        `json:"upstream,omitempty"`
+	Proto    lock.Protocol `json:"proto"`
+	Kind     lock.Kind     `json:"kind"`
+	Verb     string        `json:"verb"`
+
+	DB       int           `json:"db,omitempty"`
+	Key      string        `json:"key,omitempty"`
+	NX       bool          `json:"nx,omitempty"`
+	Guarded  bool          `json:"guarded,omitempty"`
+	Token    *lock.Value   `json:"token,omitempty"`
+	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	FenceKey string        `json:"fence_key,omitempty"`
+	Fence    *int64        `json:"fence,omitempty"`
+
+	SQL       *statement `json:"sql,omitempty"`
+	Tx        uint64     `json:"tx,omitempty"`
+	Implicit  bool       `json:"implicit,omitempty"`
+	Savepoint bool       `json:"savepoint,omitempty"`
+	Tables    []string   `json:"tables,omitempty"`
+	Rows      int64      `json:"rows,omitempty"`
+	Row       []cell     `json:"row,omitempty"`
+	Err       string     `json:"err,omitempty"`
+
+	Outcome lock.Outcome `json:"outcome,omitempty"`
+	A       lock.Instant `json:"a,omitempty"`
+	F       lock.Instant `json:"f,omitempty"`
+	R       lock.Instant `json:"r,omitempty"`
+	D       lock.Instant `json:"d,omitempty"`
+	Z       lock.Instant `json:"z,omitempty"`
+	Term    *term        `json:"term,omitempty"`
+}
+
+type term struct {
+	ID         lock.TermID   `json:"id"`
+	Confidence float64       `json:"confidence"`
+	Also       []lock.TermID `json:"also,omitempty"`
+}
+
+type statement struct {
+	Table     string   `json:"table"`
+	Set       []assign `json:"set,omitempty"`
+	Where     []cond   `json:"where,omitempty"`
+	Columns   []string `json:"columns,omitempty"`
+	Returning bool     `json:"returning,omitempty"`
+	ForUpdate bool     `json:"for_update,omitempty"`
+	Upsert    bool     `json:"upsert,omitempty"`
+	Opaque    bool     `json:"opaque,omitempty"`
+}
+
+type assign struct {
+	Column string      `json:"column"`
+	Value  *lock.Value `json:"value,omitempty"`
+	Delta  *int64      `json:"delta,omitempty"`
+}
+
+type cond struct {
+	Column string      `json:"column"`
+	Op     string      `json:"op"`
+	Value  *lock.Value `json:"value,omitempty"`
+}
+
+type cell struct {
+	Column string      `json:"column"`
+	Value  *lock.Value `json:"value,omitempty"`
+}
+
+// Allow reports whether the integers of a column may be written down.
+type Allow func(table, column string) bool
+
+// value keeps the integer only where that is allowed. One that is not, and
+// has no hash, cannot be kept at all.
+func value(v lock.Value, ints bool) *lock.Value {
+	if !ints {
+		v.Int, v.IsInt = 0, false
+	}
+	if !v.Known() {
+		return nil
+	}
+	return &v
+}
+
+func known(v *lock.Value) lock.Value {
+	if v == nil {
+		return lock.Value{}
+	}
+	return *v
+}
+
+func number(n int64, has bool) *int64 {
+	if !has {
+		return nil
+	}
+	return &n
+}
+
+func encode(op *lock.Op, ints Allow) opLine {
+	l := opLine{
+		Type: "op", Seq: op.Seq, ReplySeq: op.ReplySeq, Session: op.Session, Actor: op.Actor, Upstream: op.Upstream,
+		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
+		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Token: value(op.Token, false), TTL: op.TTL,
+		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
+		Tx: op.Tx, Implicit: op.Implicit, Savepoint: op.Savepoint, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
+		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
+	}
+	if op.Term.ID != 0 {
+		l.Term = &term{op.Term.ID, op.Term.Confidence, op.Term.Also}
+	}
+	if op.SQL != nil {
+		l.SQL = encodeStatement(op.SQL, ints)
+		for _, c := range op.Row {
+			l.Row = append(l.Row, cell{c.Column, value(c.Value, ints(op.SQL.Table, c.Column))})
+		}
+	}
+	return l
+}
+
+func encodeStatement(s *lock.Statement, ints Allow) *statement {
+	out := &statement{Table: s.Table, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
+	for _, a := range s.Set {
+		out.Set = append(out.Set, assign{a.Column, value(a.Value, ints(s.Table, a.Column)), number(a.Delta, a.HasDelta)})
+	}
+	for _, c := range s.Where {
+		out.Where = append(out.Where, cond{c.Column, c.Op, value(c.Value, ints(s.Table, c.Column))})
+	}
+	return out
+}
+
+func (l opLine) op() *lock.Op {
+	op := &lock.Op{
+		Seq: l.Seq, ReplySeq: l.ReplySeq, Session: l.Session, Actor: l.Actor, Upstream: l.Upstream,
+		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
+		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Token: known(l.Token), TTL: l.TTL,
+		FenceKey: l.FenceKey,
+		Tx:       l.Tx, Implicit: l.Implicit, Savepoint: l.Savepoint, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
+		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,
+	}
+	if l.Fence != nil {
+		op.Fence, op.HasFence = *l.Fence, true
+	}
+	if l.Term != nil {
+		op.Term = lock.Attribution{ID: l.Term.ID, Confidence: l.Term.Confidence, Also: l.Term.Also}
+	}
+	if l.SQL != nil {
+		op.SQL = l.SQL.decode()
+	}
+	for _, c := range l.Row {
+		op.Row = append(op.Row, lock.Cell{Column: c.Column, Value: known(c.Value)})
+	}
+	return op
+}
+
+func (s *statement) decode() *lock.Statement {
+	out := &lock.Statement{Table: s.Table, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
+	for _, a := range s.Set {
+		d := lock.Assign{Column: a.Column, Value: known(a.Value)}
+		if a.Delta != nil {
+			d.Delta, d.HasDelta = *a.Delta, true
+		}
+		out.Set = append(out.Set, d)
+	}
+	for _, c := range s.Where {
+		out.Where = append(out.Where, lock.Cond{Column: c.Column, Op: c.Op, Value: known(c.Value)})
+	}
+	return out
+}

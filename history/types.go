@@ -1,0 +1,90 @@
+package history
+
+import (
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// Schema is the version that is written: major.minor. A reader of one major
+// version understands all of its minor versions.
+const Schema = "1.0"
+
+// A Header is the first line.
+type Header struct {
+	Schema       string             `json:"schema"`
+	Started      time.Time          `json:"started"`           // wall clock at Instant 0
+	Seed         uint64             `json:"seed"`              //
+	KeyID        string             `json:"key_id,omitempty"`  // of the hasher: histories with different ones do not merge
+	Version      string             `json:"version,omitempty"` // of the program that wrote it
+	Declarations []lock.Declaration `json:"declarations,omitempty"`
+	Invariants   []Invariant        `json:"invariants,omitempty"`
+}
+
+// An Invariant is a number by which the run is judged, with its readings.
+type Invariant struct {
+	Name     string `json:"name,omitempty"`
+	Kind     string `json:"kind"`
+	Query    string `json:"query"`
+	Table    string `json:"table,omitempty"`
+	Column   string `json:"column,omitempty"`
+	Lock     string `json:"lock,omitempty"`
+	Start    int64  `json:"start,omitempty"`
+	End      int64  `json:"end,omitempty"`
+	HasStart bool   `json:"has_start,omitempty"`
+	HasEnd   bool   `json:"has_end,omitempty"`
+}
+
+// An Actor is what was known of a process when its label first occurred.
+type Actor struct {
+	Label   string `json:"label"`
+	PID     int    `json:"pid,omitempty"`
+	Start   uint64 `json:"start,omitempty"` // of the process, in clock ticks since boot
+	Exe     string `json:"exe,omitempty"`
+	Cgroup  string `json:"cgroup,omitempty"`
+	Address string `json:"address,omitempty"`
+}
+
+// An Injection is a decision that was carried out, in plain words: nothing
+// here depends on what made it.
+type Injection struct {
+	ID        uint64        `json:"id"`
+	Rule      string        `json:"rule"`
+	Name      string        `json:"name,omitempty"`
+	Effect    string        `json:"effect"`            // stall or freeze
+	Phase     string        `json:"phase,omitempty"`   // before or after
+	Matched   string        `json:"matched,omitempty"` // the key or table
+	Actor     string        `json:"actor,omitempty"`
+	Scope     string        `json:"scope,omitempty"`
+	For       time.Duration `json:"for_ns"`
+	Op        uint64        `json:"op,omitempty"` // its Seq
+	At        lock.Instant  `json:"at"`           // decided
+	Confirmed lock.Instant  `json:"confirmed,omitempty"`
+	Ended     lock.Instant  `json:"ended,omitempty"`
+	Outcome   string        `json:"outcome"` // landed, client-gave-up, refused: ..., cut short
+	Reason    string        `json:"reason,omitempty"`
+	Section   bool          `json:"section,omitempty"` // its target was inside a section
+}
+
+// An End is the end of a session.
+type End struct {
+	Session uint64       `json:"session"`
+	At      lock.Instant `json:"at"`
+}
+
+// A Gap is a stretch of which the record is not complete.
+type Gap struct {
+	At   lock.Instant `json:"at"`
+	Lost int          `json:"lost"`
+	Why  string       `json:"why,omitempty"`
+}
+
+// A History is a record that was read back.
+type History struct {
+	Header     Header
+	Actors     []Actor
+	Ops        []*lock.Op
+	Injections []Injection
+	Ends       []End
+	Gaps       []Gap
+}

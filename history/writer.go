@@ -1,0 +1,93 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Writer appends to a history. Its first error sticks: nothing is written
+// after it, and [Writer.Err] and [Writer.Close] return it. It is not safe for
+// concurrent use, does not buffer, and does not close what it writes to.
+type Writer struct {
+	w    io.Writer
+	ints Allow
+	err  error
+}
+
+// NewWriter writes the header and returns a writer. Integers are kept in the
+// columns for which ints says so; with a nil ints, in none.
+func NewWriter(w io.Writer, h Header, ints func(table, column string) bool) *Writer {
+	if ints == nil {
+		ints = func(string, string) bool { return false }
+	}
+	h.Schema = Schema
+	out := &Writer{w: w, ints: ints}
+	out.put(line{"header", &h})
+	return out
+}
+
+// Op appends a finished op. It reads op and keeps nothing of it.
+func (w *Writer) Op(op *lock.Op) { w.put(encode(op, w.ints)) }
+
+// Injection appends an injection.
+func (w *Writer) Injection(i Injection) {
+	w.put(struct {
+		Type string `json:"type"`
+		Injection
+	}{"injection", i})
+}
+
+// Actor appends what is known of a process.
+func (w *Writer) Actor(a Actor) {
+	w.put(struct {
+		Type string `json:"type"`
+		Actor
+	}{"actor", a})
+}
+
+// Invariants appends the invariants again, with the readings that were not
+// known when the header was written. The last such line counts.
+func (w *Writer) Invariants(list []Invariant) {
+	w.put(struct {
+		Type       string      `json:"type"`
+		Invariants []Invariant `json:"invariants"`
+	}{"invariants", list})
+}
+
+// End appends the end of a session.
+func (w *Writer) End(session uint64, at lock.Instant) {
+	w.put(struct {
+		Type string `json:"type"`
+		End
+	}{"end", End{session, at}})
+}
+
+// Gap appends that the record lacks lost ops before at, and why.
+func (w *Writer) Gap(at lock.Instant, lost int, why string) {
+	w.put(struct {
+		Type string `json:"type"`
+		Gap
+	}{"gap", Gap{at, lost, why}})
+}
+
+// Err returns the first error.
+func (w *Writer) Err() error { return w.err }
+
+// Close ends the history and returns the first error.
+func (w *Writer) Close() error { return w.err }
+
+func (w *Writer) put(v any) {
+	if w.err != nil {
+		return
+	}
+	b, err := json.Marshal(v)
+	if err == nil {
+		_, err = w.w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write history: %w", err)
+	}
+}

@@ -1,0 +1,22 @@
+// Package check is the judge: what do the ops of a history prove?
+//
+// [Judge] takes ops, the ends of sessions, gaps in the record, what the user
+// declared and the invariants' readings. It replays the ops through the ledger,
+// in the order in which the daemon saw them, collects what each term read and
+// wrote, and answers with facts (what was seen), verdicts (what follows from
+// it, with the proof in words) and figures for each counter and fence.
+//
+// The judge is blind: it does not know what was injected, and would not say
+// anything else if it did. It is a pure function of its input: the same history
+// gives the same result, on any machine and at any time.
+//
+// About time and order it claims no more than the instants allow. An op took
+// effect somewhere between being forwarded and being answered; a write takes
+// effect when its transaction commits; what was never answered may have
+// happened. A verdict is PROVEN only if it holds wherever in those intervals the
+// effects lay; LIKELY and POSSIBLE are for what does not reach that. Across a
+// gap in the record nothing is more than LIKELY.
+//
+// It does not read a database or a clock, and does not decide whether a run has
+// failed: package report does that, from the verdicts.
+package check

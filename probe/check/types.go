@@ -1,0 +1,159 @@
+package check
+
+import (
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// An Invariant is a number in the database that the run is judged by, with the
+// readings taken before and after it.
+type Invariant struct {
+	Name   string
+	Kind   string // counter or fence
+	Query  string
+	Table  string // of a query of the form SELECT column FROM table WHERE ...; "" for any other
+	Column string
+	Lock   string // the lock that guards it, if the user named one
+
+	Start, End       int64
+	HasStart, HasEnd bool // the reading exists
+}
+
+// An End is the end of a session.
+type End struct {
+	Session uint64
+	At      lock.Instant
+}
+
+// A Gap is a stretch of which the record is not complete.
+type Gap struct {
+	At   lock.Instant // when the last of the lost ops was lost
+	Lost int          // how many
+	Why  string
+}
+
+// Input is what there is to judge. The judge sets Op.Term and nothing else of it.
+type Input struct {
+	Ops          []*lock.Op
+	Ends         []End
+	Gaps         []Gap
+	Declarations []lock.Declaration
+	Invariants   []Invariant
+}
+
+// A Class says what a verdict means for the outcome of a run.
+type Class string
+
+// The classes.
+const (
+	Harm         Class = "harm"
+	Declared     Class = "declared" // harm if the lock was declared to guard correctness
+	Hazard       Class = "hazard"
+	Good         Class = "good" // a defence that worked
+	Inconclusive Class = "inconclusive"
+)
+
+// A Level says how sure a verdict is.
+type Level string
+
+// The levels.
+const (
+	Proven   Level = "PROVEN"
+	Likely   Level = "LIKELY"
+	Possible Level = "POSSIBLE"
+)
+
+// A Verdict is one thing that the history shows.
+type Verdict struct {
+	Code  string // LF104
+	Name  string // lost-update
+	Class Class
+	Level Level
+	Harm  bool // of class harm, or declared and the lock was declared to guard correctness
+
+	Lock  string
+	Table string
+	Terms []lock.TermID // the terms concerned, the one to blame first
+	Ops   []uint64      // the ops that the proof cites, by Seq
+	Count int           // how often: victims, pairs or writes, by code; at least 1
+	Proof string        // in words
+}
+
+// A Counter is the sum of an invariant of kind counter.
+type Counter struct {
+	Name, Query, Table, Column string
+
+	Acknowledged int64 // sum of the steps that were acknowledged
+	Unknown      int64 // writes that have no answer, or whose step is not known
+	UnknownLow   int64 // what those may have added, at least (0 or less)
+	UnknownHigh  int64 // and at most (0 or more)
+	Unbounded    bool  // some of those may have added anything
+	Start, End   int64
+	Change       int64 // End - Start
+	NetDeficit   int64 // Acknowledged - Change
+	StaleBase    int   // accepted writes from a base that was no longer current
+	Victims      int   // accepted writes that those overwrote unread
+	Epochs       int   // times the value was set anew (INSERT, DELETE, a constant): the sum starts there
+	Known        bool  // Change and NetDeficit are known
+}
+
+// A FenceFigure is what was seen of an invariant of kind fence, or of a fence
+// column that was learned.
+type FenceFigure struct {
+	Name, Query, Table, Column string
+	Accepted                   int // writes accepted with a fence
+	Rejected                   int // writes refused by one
+	Lowest, Highest            int64
+	Regressions                int
+	Start, End                 int64
+	Known                      bool
+}
+
+// Facts are what was seen.
+type Facts struct {
+	Ops, Grants, Refusals int
+	Sections              int // terms whose section ended by a release request
+	Reads, Writes         int // attributed for sure
+	Rejected              int // writes and claims that were refused by a guard
+	EndedWhileHeld        int // leases that ended between the grant and the owner's release request
+	Overlap               int // pairs of terms that were in their sections at once
+	Overlaps              []Overlap
+	Locks                 []LockFact
+	Tables                []TableFact
+	Unattributed          int // accepted writes to protected tables that belong to no section for sure
+	Gaps                  int
+	Unsettled             int // statements and commits without an answer
+	Actors                int
+}
+
+// An Overlap is a stretch in which two terms of one lock were both in their
+// section. Facts lists the first few thousand.
+type Overlap struct {
+	Lock     string
+	A, B     lock.TermID // A was granted first
+	From, To lock.Instant
+}
+
+// A LockFact is what was seen of one lock.
+type LockFact struct {
+	Lock             string
+	Grants, Refusals int
+	TTLs             []time.Duration // the different lifetimes asked for, ascending; 0 is none
+	Renewals         int
+	MedianHeld       time.Duration // from the grant's delivery to the release's request
+	Fences           int           // terms that were issued a fence
+	FenceKey         string        // what issued the first of them
+	Overrun          int           // leases that ended while held
+	Marker           bool          // taken and never released, again and again: no lock
+	Declared         bool
+}
+
+// A TableFact is what was seen of one table inside sections.
+type TableFact struct {
+	Table         string
+	Columns       []string // assigned, in order of first use
+	Reads, Writes int
+	Lock          string // the lock under which it is written most
+	Fence         string // its fence column, declared or learned
+}
