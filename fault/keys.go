@@ -41,13 +41,13 @@ func (p *parser) scope() error {
 	at := p.pos
 	p.rule.Scope = Scope(p.take(word))
 	switch s := p.rule.Scope; {
-	case s == Conn && p.rule.Do == Freeze:
+	case s == ScopeConn && p.rule.Do == Freeze:
 		return p.fail(at, "only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-%s", p.rule.At)
-	case s == Tree, s == Cgroup && p.rule.Do == Stall:
+	case s == ScopeTree, s == ScopeCgroup && p.rule.Do == Stall:
 		return p.fail(at, "not yet: scope=%s is not built for a %s, expected %s", s, p.rule.Do, p.scopes())
-	case s == Conn && p.rule.Event == tick:
+	case s == ScopeConn && p.rule.Event == tick:
 		return p.fail(at, "a tick has no connection, expected scope=process")
-	case s != Conn && s != Process && s != Cgroup:
+	case s != ScopeConn && s != ScopeProcess && s != ScopeCgroup:
 		return p.fail(at, "unknown scope %q, expected %s", shown(string(s)), p.scopes())
 	}
 	return nil

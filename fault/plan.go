@@ -41,10 +41,10 @@ type Decision struct {
 	RuleText  string        // Rule.Text
 	Name      string        // Rule.Name
 	For       time.Duration // never negative; with 0 there is an injection that takes no time
-	Scope     Scope         //
-	Actor     string        // whom it is about: the moment's actor, or the one that a tick picked
-	Matched   string        // the name that the event was counted under: key or table; "" for a tick
-	Ordinal   int           // which event of that name it was, from 1; 0 when names are no longer counted
+	Scope     Scope
+	Actor     string // whom it is about: the moment's actor, or the one that a tick picked
+	Matched   string // the name that the event was counted under: key or table; "" for a tick
+	Ordinal   int    // which event of that name it was, from 1; 0 when names are no longer counted
 }
 
 // A Plan is an armed list of rules.
@@ -93,7 +93,7 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 		return nil, fmt.Errorf("arm rules: --max-frozen and --max-freeze cannot be negative")
 	}
 	limits.MaxFrozen = max(limits.MaxFrozen, 1)
-	p := &Plan{seed: seed, limits: limits, wants: map[verb]bool{}, live: map[uint64]live{}, seen: seen{}}
+	p := &Plan{seed: seed, limits: limits, wants: map[verb]bool{}, live: map[uint64]live{}, seen: newSeen()}
 	names := map[string]bool{}
 	for i, r := range rules {
 		if err := fits(r, limits); err != nil {
@@ -231,7 +231,7 @@ func (p *Plan) bar(r *armed, t target, name string, now lock.Instant) string {
 		return BudgetSpent
 	case r.cooling(now):
 		return CoolingDown
-	case t.actor == "" && r.Do == Stall && r.Scope != Conn:
+	case t.actor == "" && r.Do == Stall && r.Scope != ScopeConn:
 		return NoActor
 	case r.For.TTL && t.ttl <= 0:
 		return UnknownTTL

@@ -33,10 +33,10 @@ type Scope string
 
 // The scopes.
 const (
-	Conn    Scope = "conn"    // the op's connection
-	Process Scope = "process" // the actor: its threads (freeze), or all its proxied connections (stall)
-	Tree    Scope = "tree"    // the actor and its descendants; not built yet
-	Cgroup  Scope = "cgroup"  // everything in the actor's cgroup
+	ScopeConn    Scope = "conn"    // the op's connection
+	ScopeProcess Scope = "process" // the actor: its threads (freeze), or all its proxied connections (stall)
+	ScopeTree    Scope = "tree"    // the actor and its descendants; not built yet
+	ScopeCgroup  Scope = "cgroup"  // everything in the actor's cgroup
 )
 
 // tick is the event of the clock. Its rules have a Period and no name to match.
@@ -181,7 +181,7 @@ func (r Rule) anchor() string {
 // A stall by the clock has no connection to wait on, so it covers the process.
 func defaultScope(do Act, event string) Scope {
 	if do == Stall && event != tick {
-		return Conn
+		return ScopeConn
 	}
-	return Process
+	return ScopeProcess
 }

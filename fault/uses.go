@@ -47,35 +47,34 @@ func frequent(a, b Count) int {
 	return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.What, b.What))
 }
 
-// seen counts the distinct events that came by. The first mostSeen of each
-// protocol are kept.
-type seen map[event]int
+// seen counts the distinct events that came by, the first mostSeen of each
+// protocol.
+type seen struct {
+	counts map[event]int
+	kept   map[lock.Protocol]int
+}
 
 type event struct {
-	proto   lock.Protocol
-	verb    string
-	name    string
-	outside bool // a read or write that belongs to no term for sure
+	proto lock.Protocol
+	kind  lock.Kind
+	verb  string
+	name  string
+	term  bool // it certainly belongs to one
 }
 
 const mostSeen = 64
 
-func (s seen) note(op *lock.Op) {
-	e := event{proto: op.Proto, verb: op.Verb, name: label(op)}
-	e.outside = (op.Kind == lock.Read || op.Kind == lock.Write) && !op.Term.Sure()
-	if _, ok := s[e]; ok || s.room(op.Proto) {
-		s[e]++
-	}
-}
+func newSeen() seen { return seen{map[event]int{}, map[lock.Protocol]int{}} }
 
-func (s seen) room(proto lock.Protocol) bool {
-	n := 0
-	for e := range s {
-		if e.proto == proto {
-			n++
+func (s seen) note(op *lock.Op) {
+	e := event{op.Proto, op.Kind, op.Verb, label(op), op.Term.Sure()}
+	if s.counts[e] == 0 {
+		if s.kept[op.Proto] >= mostSeen {
+			return
 		}
+		s.kept[op.Proto]++
 	}
-	return n < mostSeen
+	s.counts[e]++
 }
 
 func (e event) String() string {
@@ -83,7 +82,7 @@ func (e event) String() string {
 	if e.name != "" {
 		s += "(" + e.name + ")"
 	}
-	if e.outside {
+	if !e.term && (e.kind == lock.Read || e.kind == lock.Write) {
 		s += " outside a section"
 	}
 	return s
@@ -92,17 +91,31 @@ func (e event) String() string {
 // nearest lists a few events of the rule's protocol, most like its own first.
 func (s seen) nearest(r Rule) []Count {
 	const most = 5
-	var all []Count
-	for e, n := range s {
+	var events []event
+	for e := range s.counts {
 		if r.Proto == "" || e.proto == r.Proto {
-			all = append(all, Count{e.String(), n})
+			events = append(events, e)
 		}
 	}
-	own := strings.ToLower(r.anchor())
-	slices.SortFunc(all, func(a, b Count) int {
-		return cmp.Or(
-			cmp.Compare(distance(own, strings.ToLower(a.What)), distance(own, strings.ToLower(b.What))),
-			frequent(a, b))
+	slices.SortFunc(events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.unlike(r), b.unlike(r)), cmp.Compare(s.counts[b], s.counts[a]),
+			strings.Compare(a.String(), b.String()))
 	})
-	return all[:min(len(all), most)]
+	var near []Count
+	for _, e := range events[:min(len(events), most)] {
+		near = append(near, Count{e.String(), s.counts[e]})
+	}
+	return near
+}
+
+// unlike is how far an event is from the one that a rule names.
+func (e event) unlike(r Rule) int {
+	d := distance(r.Event, e.verb)
+	if string(e.kind) == r.Event || r.Event == "refused" && e.kind == lock.Acquire {
+		d = 0
+	}
+	if r.Glob != "" {
+		d += distance(r.Glob, e.name)
+	}
+	return d
 }
