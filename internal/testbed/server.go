@@ -122,7 +122,9 @@ func (s *Server) await(ctx context.Context, ready func(context.Context) bool) er
 // A diedError is a server that ended before it answered.
 type diedError struct{ name, log string }
 
-func (e *diedError) Error() string { return fmt.Sprintf("start %s: it ended at once:\n%s", e.name, e.log) }
+func (e *diedError) Error() string {
+	return fmt.Sprintf("start %s: it ended at once:\n%s", e.name, e.log)
+}
 
 // onFreePort calls start with a port, and again with another when somebody
 // took the first between our look and the server's.

@@ -1,0 +1,103 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// The kinds of invariant, which are also the names of their flags.
+const (
+	CounterKind = "counter"
+	FenceKind   = "fence"
+)
+
+// undefinedTable is the SQLSTATE of a query whose table does not exist.
+const undefinedTable = "42P01"
+
+// ParseInvariant reads an invariant of the given kind, "counter" or "fence",
+// from its query. `SELECT col FROM t WHERE ...` also gives Table and Column,
+// spelled as ops spell them: without quotes, in lower case unless quoted. Any
+// other query is kept as it is, with both empty. An error names the flag
+// (--counter or --fence) and what was expected.
+func ParseInvariant(kind, sql string) (check.Invariant, error) {
+	if kind != CounterKind && kind != FenceKind {
+		return check.Invariant{}, fmt.Errorf("invariant kind %q: expected counter or fence", kind)
+	}
+	q, err := parseQuery(sql)
+	if err != nil {
+		return check.Invariant{}, fmt.Errorf("--%s %q: %w; expected a query for one integer, such as 'SELECT value FROM counter WHERE id = 1'",
+			kind, sql, err)
+	}
+	return check.Invariant{Name: kind, Kind: kind, Query: q.text, Table: q.table, Column: q.column}, nil
+}
+
+// ReadInvariant asks the database for the invariant's value. exists is false
+// when the table is not there yet, or holds no such row, or the value is NULL.
+// It is an error if the query gives several rows or columns, or anything but
+// an integer.
+func ReadInvariant(ctx context.Context, databaseURL string, inv check.Invariant) (value int64, exists bool, err error) {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return 0, false, err
+	}
+	defer closeConn(conn)
+	// Text format, since the query may give any type that spells an integer:
+	// sum() of a bigint is a numeric.
+	result := conn.PgConn().ExecParams(ctx, inv.Query, nil, nil, nil, nil).Read()
+	if pg := new(pgconn.PgError); errors.As(result.Err, &pg) && pg.Code == undefinedTable {
+		return 0, false, nil
+	}
+	if result.Err != nil {
+		return 0, false, fmt.Errorf("read %s %q: %w", inv.Kind, inv.Query, result.Err)
+	}
+	value, exists, err = single(result)
+	if err != nil {
+		return 0, false, fmt.Errorf("read %s %q: %w", inv.Kind, inv.Query, err)
+	}
+	return value, exists, nil
+}
+
+// single returns the only value of a result.
+func single(r *pgconn.Result) (value int64, exists bool, err error) {
+	switch {
+	case len(r.Rows) == 0:
+		return 0, false, nil
+	case len(r.Rows) > 1:
+		return 0, false, fmt.Errorf("expected one row, got %d", len(r.Rows))
+	case len(r.Rows[0]) != 1:
+		return 0, false, fmt.Errorf("expected one column, got %d", len(r.Rows[0]))
+	case r.Rows[0][0] == nil:
+		return 0, false, nil
+	}
+	text := string(r.Rows[0][0])
+	value, err = strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, false, fmt.Errorf("expected an integer, got %q", text)
+	}
+	return value, true, nil
+}
+
+// connect opens a connection that names itself, so that nobody takes it for
+// one of the service's.
+func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("read database URL: %w", err)
+	}
+	config.RuntimeParams["application_name"] = "lockfaultd-probe"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to database: %w", err)
+	}
+	return conn, nil
+}
+
+// closeConn says goodbye; a server that does not listen any more is as closed.
+func closeConn(conn *pgx.Conn) { _ = conn.Close(context.Background()) }

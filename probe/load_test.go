@@ -1,0 +1,252 @@
+package probe
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+)
+
+func selfAsWorker() []string { return []string{"/proc/self/exe", workerArg} }
+
+// testLoad is a load that passes Validate.
+func testLoad(redisURL, databaseURL string) Load {
+	return Load{
+		Workers: 3, Lease: 5 * time.Second, Work: 5 * time.Millisecond, Duration: time.Second,
+		Fence: FenceNone, Redis: redisURL, Database: databaseURL,
+		Key: "lock:counter", Table: "counter", Create: true,
+	}
+}
+
+func TestLoadOverRealServers(t *testing.T) {
+	red, pg := testbed.Redis(t), testbed.Postgres(t)
+	for _, test := range []struct {
+		name, fence, broken string
+		loses               bool // whether it must lose something, or must not
+	}{
+		{"no fence", FenceNone, "", false},
+		{"fence at the write", FenceWrite, "", false},
+		{"fence claimed at the read", FenceClaim, "", false},
+		{"fence of its own command", FenceWrite, BrokenSplitFence, false},
+		{"claimed fence of its own command", FenceClaim, BrokenSplitFence, false},
+		{"blind release", FenceNone, BrokenBlindDel, false},
+		{"no NX", FenceNone, BrokenNoNX, true},
+		// Claims make even this one safe: the lock is not what protects the row.
+		{"no NX, but a claim", FenceClaim, BrokenNoNX, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := testLoad(red.URL(), pg.URL())
+			l.Fence, l.Broken = test.fence, test.broken
+			if err := l.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.Run(t.Context(), selfAsWorker(), os.Stderr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("writes %d, rejected %d, overlaps %d, lost %d", got.Writes, got.Rejected, got.Overlaps, got.Lost)
+			if got.Writes == 0 || got.Errors != 0 || got.Start != 0 || got.Lost != got.Writes-got.Counter {
+				t.Errorf("got %+v", figures(got))
+			}
+			if (got.Lost > 0) != test.loses {
+				t.Errorf("lost %d of %d, want a loss: %v", got.Lost, got.Writes, test.loses)
+			}
+			if test.broken != BrokenNoNX && (got.Overlaps != 0 || got.Rejected != 0) {
+				t.Errorf("got %+v, want neither overlaps nor refusals without a fault", figures(got))
+			}
+			if test.broken == BrokenNoNX && got.Overlaps == 0 {
+				t.Error("sections without a lock did not overlap")
+			}
+		})
+	}
+}
+
+// figures is the summary without its lists, for a readable failure.
+func figures(s Summary) Summary {
+	s.Workers = nil
+	return s
+}
+
+// The stale release of a blind DEL removes the next holder's lock, and a
+// checked one does not.
+func TestReleaseOfLapsedLock(t *testing.T) {
+	red := testbed.Redis(t)
+	options, err := redis.ParseURL(red.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	for broken, left := range map[string]int64{"": 1, BrokenBlindDel: 0} {
+		l := testLoad(red.URL(), "")
+		l.Broken = broken
+		w := &worker{load: l, redis: client, known: map[string]bool{}}
+		if err := client.Set(t.Context(), l.Key, "of another", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // once by text, once by hash
+			if err := w.release(t.Context(), "ours"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := client.Exists(t.Context(), l.Key).Val(); n != left {
+			t.Errorf("broken %q: %d keys left, want %d", broken, n, left)
+		}
+	}
+}
+
+func TestFencesOfOneScriptRiseWithTheGrants(t *testing.T) {
+	red := testbed.Redis(t)
+	options, err := redis.ParseURL(red.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	l := testLoad(red.URL(), "")
+	l.Fence = FenceWrite
+	w := &worker{load: l, redis: client, known: map[string]bool{}}
+	for want := int64(1); want <= 3; want++ {
+		fence, granted, err := w.acquire(t.Context(), "a")
+		if err != nil || !granted || fence != want {
+			t.Fatalf("got fence %d, %v, %v; want %d, granted", fence, granted, err, want)
+		}
+		if _, granted, err := w.acquire(t.Context(), "b"); err != nil || granted {
+			t.Fatalf("a second holder got in: %v, %v", granted, err)
+		}
+		if ttl := client.PTTL(t.Context(), l.Key).Val(); ttl <= 0 || ttl > l.Lease {
+			t.Errorf("lease of %v, want up to %v", ttl, l.Lease)
+		}
+		if err := w.release(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCreateResetsAndWithoutItTheCounterGoesOn(t *testing.T) {
+	pg := testbed.Postgres(t)
+	l := testLoad("redis://127.0.0.1:1/0", pg.URL())
+	if _, err := l.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), pg.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConn(conn)
+	for _, create := range []bool{false, true} {
+		if _, err := conn.Exec(t.Context(), "UPDATE counter SET value = 7, fence = 9"); err != nil {
+			t.Fatal(err)
+		}
+		l.Create = create
+		start, err := l.prepare(t.Context())
+		want := int64(7)
+		if create {
+			want = 0
+		}
+		if err != nil || start != want {
+			t.Errorf("create %v: start %d, %v; want %d", create, start, err, want)
+		}
+	}
+}
+
+func TestWorkerThatFailsIsAnErrorBesideTheSummary(t *testing.T) {
+	pg := testbed.Postgres(t)
+	l := testLoad("redis://127.0.0.1:1/0", pg.URL()) // nobody listens on port 1
+	l.Workers = 2
+	_, err := l.Run(t.Context(), selfAsWorker(), discard(t))
+	if err == nil || !strings.Contains(err.Error(), "worker-1") || !strings.Contains(err.Error(), "worker-2") {
+		t.Errorf("got %v, want both workers named", err)
+	}
+}
+
+func discard(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// An interrupted load ends long before its time, with what was done so far.
+func TestInterruptedLoadStillSums(t *testing.T) {
+	red, pg := testbed.Redis(t), testbed.Postgres(t)
+	l := testLoad(red.URL(), pg.URL())
+	l.Duration = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go cancelAfterWrites(ctx, cancel, pg.URL())
+	got, err := l.Run(ctx, selfAsWorker(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Writes < 5 || got.Lost != 0 {
+		t.Errorf("got %+v, want at least the 5 writes that were waited for, and none lost", figures(got))
+	}
+}
+
+func cancelAfterWrites(ctx context.Context, cancel func(), url string) {
+	defer cancel()
+	for ctx.Err() == nil {
+		inv, err := ParseInvariant(CounterKind, "SELECT value FROM counter WHERE id = 1")
+		if err != nil {
+			return
+		}
+		if n, _, err := ReadInvariant(ctx, url, inv); err == nil && n >= 5 {
+			return
+		}
+	}
+}
+
+func TestValidateNamesFlagAndWhatIsExpected(t *testing.T) {
+	good := testLoad("redis://127.0.0.1:6379/0", "postgres://postgres@127.0.0.1:5432/postgres")
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*Load){
+		"--workers 0":           func(l *Load) { l.Workers = 0 },
+		"--workers 1000":        func(l *Load) { l.Workers = 1000 },
+		"--lease 0s":            func(l *Load) { l.Lease = 0 },
+		"whole milliseconds":    func(l *Load) { l.Lease = 1500 * time.Microsecond },
+		"--work -1ns":           func(l *Load) { l.Work = -1 },
+		"--duration 0s":         func(l *Load) { l.Duration = 0 },
+		"none, write or claim":  func(l *Load) { l.Fence = "read" },
+		"no-nx, blind-del or":   func(l *Load) { l.Broken = "nx" },
+		"no fence to split":     func(l *Load) { l.Broken = BrokenSplitFence },
+		"--key":                 func(l *Load) { l.Key = "" },
+		`--table "Counter"`:     func(l *Load) { l.Table = "Counter" },
+		`--table "a; DROP b"`:   func(l *Load) { l.Table = "a; DROP b" },
+		"redis://127.0.0.1:637": func(l *Load) { l.Redis = "127.0.0.1:6379" },
+		"postgres://user@":      func(l *Load) { l.Database = "postgres://%zz" },
+	} {
+		l := good
+		spoil(&l)
+		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+func TestOverlapsCountsEverySectionThatSharesTime(t *testing.T) {
+	for _, test := range []struct {
+		sections [][2]float64
+		want     int
+	}{
+		{nil, 0},
+		{[][2]float64{{0, 10}, {10, 20}, {20, 30}}, 0},
+		{[][2]float64{{0, 10}, {5, 20}, {20, 30}}, 2},
+		{[][2]float64{{15, 16}, {0, 30}, {5, 6}, {40, 50}}, 3}, // unsorted, one around two
+	} {
+		if got := overlaps(test.sections); got != test.want {
+			t.Errorf("overlaps of %v: got %d, want %d", test.sections, got, test.want)
+		}
+	}
+}
