@@ -1,0 +1,144 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// A group is the verdicts of one code at one level, as every output shows
+// them. Verdicts of a declared class are kept apart by whether they are harm,
+// since one lock may be declared and another not.
+type group struct {
+	Code, Name, Class, Level string
+	Harm                     bool
+	Count                    int // root causes; pairs or refused writes where the code counts those
+	Victims                  int // acknowledged writes that they cost
+	Locks, Tables            []string
+	Proofs                   []string
+
+	fails bool // fails the run by itself
+}
+
+// groups lays the judge's verdicts together and adds LF401. Harm that was
+// proven comes first, then the rest by class, level and code.
+func groups(r Run) []group {
+	var out []group
+	for _, v := range r.Result.Verdicts {
+		i := slices.IndexFunc(out, func(g group) bool {
+			return g.Code == v.Code && g.Level == string(v.Level) && g.Harm == v.Harm
+		})
+		if i < 0 {
+			out = append(out, group{Code: v.Code, Name: nameOf(v), Class: string(v.Class),
+				Level: string(v.Level), Harm: v.Harm})
+			i = len(out) - 1
+		}
+		out[i].add(v)
+	}
+	if r.unexercised() {
+		out = append(out, notExercised(r))
+	}
+	for i := range out {
+		out[i].fails = r.fails(out[i])
+	}
+	slices.SortStableFunc(out, byWeight)
+	return out
+}
+
+func nameOf(v check.Verdict) string {
+	if v.Name != "" {
+		return v.Name
+	}
+	c, _ := lookup(v.Code)
+	return c.Name
+}
+
+func notExercised(r Run) group {
+	return group{Code: "LF401", Name: "not-exercised", Class: string(check.Inconclusive),
+		Level: string(check.Proven), Count: 1,
+		Proofs: append([]string{"Rules were armed, and no lease ended between its grant and its owner's release request."},
+			r.whyUnexercised()...)}
+}
+
+func (g *group) add(v check.Verdict) {
+	c, _ := lookup(v.Code)
+	if c.sums {
+		g.Count += max(1, v.Count)
+	} else {
+		g.Count++
+	}
+	if c.victims {
+		g.Victims += v.Count
+	}
+	g.Locks = addOnce(g.Locks, v.Lock)
+	g.Tables = addOnce(g.Tables, v.Table)
+	if v.Proof != "" {
+		g.Proofs = append(g.Proofs, v.Proof)
+	}
+}
+
+func addOnce(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+func byWeight(a, b group) int {
+	return cmp.Or(
+		cmp.Compare(classWeight(a), classWeight(b)),
+		cmp.Compare(levelWeight(a.Level), levelWeight(b.Level)),
+		cmp.Compare(a.Code, b.Code),
+	)
+}
+
+func classWeight(g group) int {
+	order := []string{string(check.Declared), string(check.Hazard), string(check.Good), string(check.Inconclusive)}
+	if g.Harm {
+		return 0
+	}
+	return 1 + slices.Index(order, g.Class)
+}
+
+func levelWeight(level string) int {
+	return slices.Index([]string{string(check.Proven), string(check.Likely), string(check.Possible)}, level)
+}
+
+// doubtful: harm that the evidence neither proves nor rules out.
+func (g group) doubtful() bool { return g.Harm && g.Level != string(check.Proven) }
+
+// title is the group in one line: code, name, count.
+func (g group) title() string {
+	return fmt.Sprintf("%s %s x%d", g.Code, g.Name, g.Count)
+}
+
+// where names the locks and tables of the group, at most three of each.
+func (g group) where() string {
+	parts := make([]string, 0, 2)
+	if len(g.Locks) > 0 {
+		parts = append(parts, "lock "+few(g.Locks, 3))
+	}
+	if len(g.Tables) > 0 {
+		parts = append(parts, "table "+few(g.Tables, 3))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// few joins the first n of a list and counts the others.
+func few(list []string, n int) string {
+	if len(list) <= n {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
+}
+
+// many is a number with its noun, which takes an s unless there is one of it.
+func many(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

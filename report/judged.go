@@ -1,0 +1,70 @@
+package report
+
+import (
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// keyOf is a lock as reports and rules name it.
+func keyOf(l check.LockFact) string { return l.Lock }
+
+// gaps is the number of gaps in the record, by whoever counted them.
+func (r Run) gaps() int { return max(r.Gaps, r.Result.Facts.Gaps) }
+
+// unknownFigures names the invariants without a figure, unless the caller has
+// said why they could not be read.
+func (r Run) unknownFigures() []string {
+	var out []string
+	if len(r.Unread) > 0 {
+		return nil
+	}
+	for _, c := range r.Result.Counters {
+		if !c.Known {
+			out = append(out, "counter "+counterName(c)+" could not be read")
+		}
+	}
+	for _, f := range r.Result.Fences {
+		// A fence column that was learned has no query, and nothing was to be read.
+		if !f.Known && f.Query != "" {
+			out = append(out, "fence "+fenceName(f)+" could not be read")
+		}
+	}
+	return out
+}
+
+// notSeen lists what kept the run from being seen whole.
+func (r Run) notSeen() []string {
+	lines := []string{}
+	if n := r.gaps(); n > 0 {
+		lines = append(lines, many(n, "gap")+" in the record: what lies across one is LIKELY at most")
+	}
+	for _, u := range r.Unread {
+		lines = append(lines, "not read: "+u)
+	}
+	if n := r.Result.Facts.Unsettled; n > 0 {
+		lines = append(lines, many(n, "op")+" without an answer: they may have happened")
+	}
+	return append(lines, r.Blind...)
+}
+
+func (r Run) suggested() []string {
+	if len(r.Suggest) > 0 {
+		return r.Suggest
+	}
+	return Suggest(r.Result.Facts)
+}
+
+// unsure: the code was raised, but nowhere at PROVEN. What is inconclusive by
+// its class cannot be surer.
+func (r Run) unsure(gs []group, code string) bool {
+	found := false
+	for _, g := range gs {
+		if g.Code != code {
+			continue
+		}
+		if g.Level == string(check.Proven) || g.Class == string(check.Inconclusive) {
+			return false
+		}
+		found = true
+	}
+	return found
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+func with(r Run, change ...func(*Run)) Run {
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func add(vs ...check.Verdict) func(*Run) {
+	return func(r *Run) { r.Result.Verdicts = append(r.Result.Verdicts, vs...) }
+}
+
+func internal(r *Run)    { r.Internal = errors.New("write history: disk full") }
+func unreachable(r *Run) { r.Unreachable = []string{"redis 127.0.0.1:6379: connection refused"} }
+func harm(r *Run)        { add(verdict("LF104", check.Proven, true, 1, ""))(r) }
+func failed(r *Run)      { r.CommandStatus = 3 }
+func interrupted(r *Run) { r.Interrupted = true }
+func gap(r *Run)         { r.Gaps = 1 }
+
+func expect(codes ...string) func(*Run) { return func(r *Run) { r.Expect = codes } }
+func failOn(codes ...string) func(*Run) { return func(r *Run) { r.FailOn = codes } }
+
+// Every row of the table of exit statuses, and every pair of rows that can
+// meet, with the one that wins.
+func TestExitStatus(t *testing.T) {
+	hazard := verdict("LF103", check.Proven, false, 1, "")
+	for _, c := range []struct {
+		name string
+		run  Run
+		exit int
+		why  string
+	}{
+		{"every check held", quiet(), 0, "every check held"},
+		{"exercised and held", exercisedRun(), 0, "every check held"},
+		{"a defence worked", fenced(), 0, "6 stale writes or claims were refused"},
+		{"internal", with(quiet(), internal), 1, "disk full"},
+		{"unreachable", with(quiet(), unreachable), 13, "connection refused"},
+		{"harm", with(exercisedRun(), harm), 10, "PROVEN harm: LF104 lost-update x1"},
+		{"declared harm", with(quiet(), add(verdict("LF305", check.Proven, true, 1, ""))), 10, "LF305"},
+		{"command", with(quiet(), failed), 12, "status 3"},
+		{"command timed out", with(quiet(), failed, func(r *Run) { r.TimedOut = true }), 12, "time was up"},
+		{"not exercised", armed(), 11, "no lease ended while it was held"},
+		{"gap", with(quiet(), gap), 11, "1 gap"},
+		{"unread", with(quiet(), func(r *Run) { r.Unread = []string{"counter: no row"} }), 11, "counter: no row"},
+		{"counter not known", with(quiet(), func(r *Run) { r.Result.Counters[0].Known = false }), 11, "could not be read"},
+		{"blind spot", with(quiet(), add(verdict("LF402", check.Possible, false, 1, ""))), 11, "LF402"},
+		{"harm LIKELY", with(exercisedRun(), add(verdict("LF104", check.Likely, true, 1, ""))), 11, "LIKELY only"},
+		{"harm POSSIBLE", with(exercisedRun(), add(verdict("LF104", check.Possible, true, 1, ""))), 11, "POSSIBLE only"},
+		{"interrupted", with(quiet(), interrupted), 130, "interrupted"},
+
+		{"a hazard fails nothing", with(exercisedRun(), add(hazard)), 0, ""},
+		{"an undeclared lock's double grant fails nothing", with(quiet(), add(verdict("LF305", check.Proven, false, 1, ""))), 0, ""},
+		{"harm needs no rule", with(quiet(), harm), 10, ""},
+		{"harm though nothing was exercised", with(armed(), harm), 10, "LF104"},
+
+		{"1 over 13", with(quiet(), internal, unreachable), 1, ""},
+		{"1 over 10", with(quiet(), internal, harm), 1, ""},
+		{"1 over 12", with(quiet(), internal, failed), 1, ""},
+		{"1 over 11", with(armed(), internal), 1, ""},
+		{"1 over 130", with(quiet(), internal, interrupted), 1, ""},
+		{"13 over 10", with(quiet(), unreachable, harm), 13, ""},
+		{"13 over 12", with(quiet(), unreachable, failed), 13, ""},
+		{"13 over 11", with(armed(), unreachable), 13, ""},
+		{"13 over 130", with(quiet(), unreachable, interrupted), 13, ""},
+		{"10 over 12", with(quiet(), harm, failed), 10, ""},
+		{"10 over 11", with(armed(), harm, gap), 10, ""},
+		{"10 over 130", with(quiet(), harm, interrupted), 10, ""},
+		{"12 over 11", with(armed(), failed), 12, ""},
+		{"130 over 12", with(quiet(), failed, interrupted), 130, ""},
+		{"130 over 11", with(armed(), interrupted), 130, ""},
+		{"130 over an expected code's absence", with(quiet(), expect("LF104"), interrupted), 130, ""},
+
+		{"expected and found", with(exercisedRun(), harm, expect("LF104")), 0, "LF104 lost-update was found as expected"},
+		{"expected by name", with(exercisedRun(), harm, expect("lost-update")), 0, ""},
+		{"expected, not found", with(exercisedRun(), expect("LF104")), 10, "expected and not found: LF104 lost-update"},
+		{"expected, not found, over 12", with(exercisedRun(), expect("LF104"), failed), 10, ""},
+		{"expected, not found, over 11", with(armed(), expect("LF104")), 10, "(the hazard was not exercised)"},
+		{"one of two not found", with(exercisedRun(), harm, expect("LF104", "LF309")), 10, "LF309"},
+		{"other harm beside the expected", with(exercisedRun(), harm, add(verdict("LF105", check.Proven, true, 1, "")), expect("LF104")), 10, "LF105"},
+		{"expected, but LIKELY only", with(exercisedRun(), add(verdict("LF104", check.Likely, true, 1, "")), expect("LF104")), 11, "LIKELY only"},
+		{"a hazard expected, but LIKELY only", with(exercisedRun(), add(verdict("LF102", check.Likely, false, 1, "")), expect("LF102")), 11, "LIKELY only"},
+		{"expected, PROVEN and LIKELY", with(exercisedRun(), harm, add(verdict("LF104", check.Likely, true, 1, "")), expect("LF104")), 0, ""},
+		{"expected and the command failed", with(exercisedRun(), harm, expect("LF104"), failed), 12, ""},
+		{"not-exercised expected", with(armed(), expect("LF401")), 0, ""},
+		{"not-exercised expected, but it was", with(exercisedRun(), expect("LF401")), 10, ""},
+		{"a good code expected", with(fenced(), expect("LF201")), 0, ""},
+		{"a short counter beside an expected lost update", with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 0, ""))), 0, ""},
+		{"a short counter alone", with(lost(), func(r *Run) { r.Result.Verdicts = nil }, add(verdict("LF403", check.Proven, true, 0, ""))), 10, "LF403"},
+		{"a counter that ran ahead beside an expected lost update", with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 0, "")),
+			func(r *Run) { r.Result.Counters[0] = counterFigure(321, 330) }), 10, "LF403"},
+
+		{"fail-on code", with(exercisedRun(), add(hazard), failOn("LF103")), 10, "by --fail-on: LF103 stale-write x1"},
+		{"fail-on name", with(exercisedRun(), add(hazard), failOn("stale-write")), 10, ""},
+		{"fail-on hazard", with(exercisedRun(), add(hazard), failOn("hazard")), 10, ""},
+		{"fail-on hazard, an undeclared lock", with(quiet(), add(verdict("LF305", check.Proven, false, 1, "")), failOn("hazard")), 10, ""},
+		{"fail-on any", with(exercisedRun(), add(hazard), failOn("any")), 10, ""},
+		{"fail-on any leaves good alone", with(fenced(), failOn("any")), 0, ""},
+		{"fail-on any leaves inconclusive alone", with(armed(), failOn("any")), 11, ""},
+		{"fail-on a good code", with(fenced(), failOn("LF201")), 10, ""},
+		{"fail-on not-exercised", with(armed(), failOn("LF401")), 10, ""},
+		{"fail-on below PROVEN", with(exercisedRun(), add(verdict("LF103", check.Likely, false, 1, "")), failOn("any")), 0, ""},
+		{"fail-on another", with(exercisedRun(), add(hazard), failOn("LF102")), 0, ""},
+		{"expected wins over fail-on", with(exercisedRun(), add(hazard), failOn("any"), expect("LF103")), 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := c.run.Outcome()
+			if o.Exit != c.exit {
+				t.Errorf("exit %d (%s), want %d", o.Exit, o.Why, c.exit)
+			}
+			if !strings.Contains(o.Why, c.why) {
+				t.Errorf("why %q, want %q in it", o.Why, c.why)
+			}
+			if word := wordFor(c.exit); o.Word != word {
+				t.Errorf("word %s, want %s", o.Word, word)
+			}
+		})
+	}
+}
+
+func wordFor(exit int) string {
+	switch exit {
+	case 0:
+		return "PASS"
+	case 11, 130:
+		return "INCONCLUSIVE"
+	}
+	return "FAIL"
+}
+
+func TestOutcomeNamesCodes(t *testing.T) {
+	o := with(armed(), harm, add(verdict("LF103", check.Proven, false, 1, "")), failOn("hazard"), expect("LF309")).Outcome()
+	if !o.LF401 || len(o.Reasons) != 1 {
+		t.Errorf("LF401 %v with reasons %q, want it with one", o.LF401, o.Reasons)
+	}
+	if !slices.Equal(o.Failing, []string{"LF104", "LF103"}) || !slices.Equal(o.Missing, []string{"LF309"}) {
+		t.Errorf("failing %q, missing %q", o.Failing, o.Missing)
+	}
+}

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// Suggest makes three rules to try from what was seen, each with its flag and
+// quoted for a shell: a pause before the writes of the table that is written
+// most, one after the grants of the lock that is granted most, and one after
+// the reads. It returns none if no lock was seen, since a rule made of nothing
+// would match nothing.
+func Suggest(f check.Facts) []string {
+	l, ok := busiestLock(f.Locks)
+	if !ok {
+		return nil
+	}
+	key := lockGlob(l, f.Locks)
+	all := []string{
+		tableRule(f.Tables, "--freeze-before", "write", "#*/20", "=ttl+300ms", writesOf),
+		fmt.Sprintf("--stall-after %s", quote(fmt.Sprintf("acquire(%s)#1-3=%s", key, afterGrant(l)))),
+		tableRule(f.Tables, "--freeze-after", "read", "#1-6", "=ttl+300ms", readsOf),
+		fmt.Sprintf("--freeze-after %s", quote(fmt.Sprintf("tick(1.5s)#1-6=%s", pastLease(l)))),
+		fmt.Sprintf("--freeze-before %s", quote(fmt.Sprintf("release(%s)#1-3=%s", key, afterGrant(l)))),
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	return all[:3]
+}
+
+func writesOf(t check.TableFact) int { return t.Writes }
+func readsOf(t check.TableFact) int  { return t.Reads }
+
+// tableRule aims at the table with the most of something; "" if none has any.
+func tableRule(tables []check.TableFact, flag, event, sel, effect string, of func(check.TableFact) int) string {
+	var best check.TableFact
+	for _, t := range tables {
+		if of(t) > of(best) && printable(t.Table) {
+			best = t
+		}
+	}
+	if of(best) == 0 {
+		return ""
+	}
+	return flag + " " + quote(fmt.Sprintf("%s(%s)%s%s", event, escapeGlob(best.Table), sel, effect))
+}
+
+// globKey is the lock's key as a rule's glob is matched against it: without the
+// database that its name may end in.
+func globKey(l check.LockFact) string {
+	key, db, ok := cutLast(l.Lock, " db ")
+	if _, err := strconv.Atoi(db); ok && err == nil {
+		return key
+	}
+	return l.Lock
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+func busiestLock(locks []check.LockFact) (check.LockFact, bool) {
+	usable := slices.DeleteFunc(slices.Clone(locks), func(l check.LockFact) bool {
+		return l.Grants == 0 || l.Marker || !printable(globKey(l))
+	})
+	if len(usable) == 0 {
+		return check.LockFact{}, false
+	}
+	return slices.MaxFunc(usable, func(a, b check.LockFact) int { return cmp.Compare(a.Grants, b.Grants) }), true
+}
+
+// lockGlob is the lock's key, or the family that it shares with two others: a
+// lock for each order is seldom granted twice.
+func lockGlob(l check.LockFact, locks []check.LockFact) string {
+	key := globKey(l)
+	end := strings.LastIndexByte(key, ':') + 1
+	kin := 0
+	for _, other := range locks {
+		if end > 0 && strings.HasPrefix(globKey(other), key[:end]) {
+			kin++
+		}
+	}
+	if kin >= 3 {
+		return escapeGlob(key[:end]) + "*"
+	}
+	return escapeGlob(key)
+}
+
+func afterGrant(l check.LockFact) string {
+	if longestLease(l) == 0 {
+		return "800ms"
+	}
+	return "ttl+20%"
+}
+
+// pastLease is a duration that outlasts the lease, for a rule that knows none.
+func pastLease(l check.LockFact) string {
+	return (max(longestLease(l), 500*time.Millisecond) + 300*time.Millisecond).Round(time.Millisecond).String()
+}
+
+func longestLease(l check.LockFact) time.Duration {
+	if len(l.TTLs) == 0 {
+		return 0
+	}
+	return slices.Max(l.TTLs)
+}
+
+// escapeGlob makes a name match itself alone.
+func escapeGlob(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if strings.ContainsRune(`\*()`, c) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// quote makes one word of s for a POSIX shell.
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func printable(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) })
+}

@@ -1,0 +1,239 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// How much of a long list the summary shows; report.json has all of it.
+const (
+	shownProofs = 5
+	shownLocks  = 8
+)
+
+// Text writes the summary for a terminal: plain, at most 100 columns wide save
+// where a single word of a command to be copied is longer. Its first line says
+// PASS, FAIL or INCONCLUSIVE, the exit status and the reason. It returns the
+// writer's first error.
+func Text(w io.Writer, r Run) error {
+	p := &page{w: w}
+	o := r.Outcome()
+	textOutcome(p, r, o)
+	textExercised(p, r, o)
+	textLocks(p, r.Result.Facts)
+	textTables(p, r.Result.Facts)
+	textVerdicts(p, r)
+	textCounters(p, r)
+	textFences(p, r.Result.Fences)
+	textBlind(p, r)
+	textEnd(p, r)
+	return p.err
+}
+
+func textOutcome(p *page, r Run, o Outcome) {
+	lines := wrap(plain(fmt.Sprintf("%s (exit %d): %s", o.Word, o.Exit, o.Why)), width-2)
+	for i, line := range lines {
+		if i > 0 {
+			line = "  " + line
+		}
+		p.raw(line)
+	}
+	if r.CommandRan && r.CommandStatus != 0 && o.Exit != exitCommand {
+		p.raw(fmt.Sprintf("  the command itself ended with status %d", r.CommandStatus))
+	}
+	if len(o.Missing) > 0 && !strings.HasPrefix(o.Why, "expected") {
+		p.raw("  expected and not found: " + strings.Join(titles(o.Missing), ", "))
+	}
+	p.raw("")
+}
+
+// textExercised says whether the hazard came about at all, before anything is
+// said of what it did.
+func textExercised(p *page, r Run, o Outcome) {
+	p.put("exercised", 0, exercised(r))
+	for _, u := range r.Rules {
+		t := r.tallyOf(u)
+		p.sub(0, u.Text)
+		p.sub(2, used(u, t))
+		if o.LF401 {
+			p.sub(2, "why not: "+u.why(t, r.Result.Facts))
+		}
+	}
+}
+
+func exercised(r Run) string {
+	f := r.Result.Facts
+	said := fmt.Sprintf("%s ended while held, of %s in %s", many(f.EndedWhileHeld, "lease"), many(f.Grants, "grant"),
+		many(len(f.Locks), "lock"))
+	if r.Elapsed > 0 {
+		said += " over " + span(r.Elapsed)
+	}
+	if len(r.Rules) == 0 {
+		return said + ". No rule was armed."
+	}
+	t := r.tallyAll()
+	said += fmt.Sprintf(". %d of %s landed inside a section.", t.Section, many(t.Total, "injection"))
+	if r.unexercised() {
+		said += " The hazard was not exercised."
+	}
+	return said
+}
+
+// used is one rule's figures.
+func used(u RuleUse, t tally) string {
+	said := []string{fmt.Sprintf("seen %d, fired %d, landed inside a section %d", u.Seen, u.Fired, t.Section)}
+	if t.GaveUp > 0 {
+		said = append(said, fmt.Sprintf("the client gave up %s", times(t.GaveUp)))
+	}
+	if t.Refused > 0 {
+		said = append(said, fmt.Sprintf("refused %s: %s", times(t.Refused), because(t.reasons)))
+	}
+	if t.Cut > 0 {
+		said = append(said, fmt.Sprintf("cut short %s", times(t.Cut)))
+	}
+	if len(u.Barred) > 0 {
+		said = append(said, "barred: "+counts(u.Barred))
+	}
+	return strings.Join(said, "; ")
+}
+
+func textLocks(p *page, f check.Facts) {
+	if len(f.Locks) == 0 {
+		p.put("locks", 2, "none was seen")
+		return
+	}
+	var lines []string
+	for _, l := range f.Locks[:min(len(f.Locks), shownLocks)] {
+		lines = append(lines, lockLine(l))
+	}
+	if n := len(f.Locks) - shownLocks; n > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", n))
+	}
+	p.list("locks", lines)
+}
+
+func lockLine(l check.LockFact) string {
+	parts := []string{many(l.Grants, "grant"), many(l.Refusals, "refusal"), lease(l.TTLs)}
+	if l.MedianHeld > 0 {
+		parts = append(parts, "held "+span(l.MedianHeld)+" (median)")
+	}
+	parts = append(parts, many(l.Renewals, "renewal"))
+	if l.Fences > 0 {
+		parts = append(parts, many(l.Fences, "fence")+" from "+l.FenceKey)
+	}
+	if l.Marker {
+		parts = append(parts, "never released: a marker, and no lock")
+	}
+	return keyOf(l) + "  " + strings.Join(parts, ", ")
+}
+
+func lease(ttls []time.Duration) string {
+	if len(ttls) == 0 {
+		return "no lifetime"
+	}
+	low, high := slices.Min(ttls), slices.Max(ttls)
+	switch {
+	case high == 0:
+		return "no lifetime"
+	case low == high:
+		return "lease " + span(low)
+	case low == 0:
+		return fmt.Sprintf("leases up to %s, some without a lifetime", span(high))
+	}
+	return fmt.Sprintf("leases %s to %s", span(low), span(high))
+}
+
+func textTables(p *page, f check.Facts) {
+	var lines []string
+	for _, t := range f.Tables {
+		line := fmt.Sprintf("%s  %s, %s", tableOf(t), many(t.Reads, "read"), many(t.Writes, "write"))
+		if t.Lock != "" {
+			line += ", under " + t.Lock
+		}
+		if t.Fence != "" {
+			line += ", fence column " + t.Fence
+		}
+		lines = append(lines, line)
+	}
+	if n := len(lines) - shownLocks; n > 0 {
+		lines = append(lines[:shownLocks], fmt.Sprintf("and %d more", n))
+	}
+	p.list("protects", lines)
+	if f.Unattributed > 0 {
+		p.put("", 0, many(f.Unattributed, "write")+" to these tables belong to no section for sure")
+	}
+}
+
+func tableOf(t check.TableFact) string {
+	if len(t.Columns) == 0 {
+		return t.Table
+	}
+	return fmt.Sprintf("%s (%s)", t.Table, few(t.Columns, 6))
+}
+
+func textVerdicts(p *page, r Run) {
+	p.raw("")
+	gs := groups(r)
+	if len(gs) == 0 {
+		p.put("verdicts", 0, "none")
+		return
+	}
+	p.put("verdicts", 0, summary(gs))
+	for _, g := range gs {
+		textGroup(p, r, g)
+	}
+}
+
+// summary is the verdicts in one line, for a reader in a hurry.
+func summary(gs []group) string {
+	parts := make([]string, len(gs))
+	for i, g := range gs {
+		parts[i] = fmt.Sprintf("%s x%d", g.Code, g.Count)
+		if g.Level != string(check.Proven) {
+			parts[i] += " " + g.Level
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func textGroup(p *page, r Run, g group) {
+	head := fmt.Sprintf("%s %s  %s  x%d", g.Code, g.Name, g.Level, g.Count)
+	if g.Victims > 0 {
+		head += ", " + many(g.Victims, "victim")
+	}
+	head += "  " + g.standing(r)
+	if where := g.where(); where != "" {
+		head += "  (" + where + ")"
+	}
+	p.sub(0, head)
+	for _, proof := range g.Proofs[:min(len(g.Proofs), shownProofs)] {
+		p.item(2, proof)
+	}
+	if n := len(g.Proofs) - shownProofs; n > 0 {
+		p.item(2, fmt.Sprintf("and %d more", n))
+	}
+}
+
+// standing says what the group means for the outcome.
+func (g group) standing(r Run) string {
+	switch {
+	case g.fails && g.Harm:
+		return "harm"
+	case g.fails:
+		return g.Class + ", fails by --fail-on"
+	case r.expects(g.Code):
+		return "expected"
+	case r.consequence(g):
+		return "harm, left behind by the expected LF104"
+	case g.Harm:
+		return "harm, if it is so"
+	case g.Class == string(check.Declared):
+		return "hazard, since the lock is not declared"
+	}
+	return g.Class
+}

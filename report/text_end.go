@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+func textCounters(p *page, r Run) {
+	for _, c := range r.Result.Counters {
+		p.raw("")
+		p.put("counter", 2, counterName(c))
+		for _, line := range counterLines(c) {
+			p.sub(2, line)
+		}
+	}
+}
+
+func counterName(c check.Counter) string {
+	switch {
+	case c.Query != "" && c.Name != "" && c.Name != c.Query:
+		return c.Name + ": " + c.Query
+	case c.Query != "":
+		return c.Query
+	case c.Name != "":
+		return c.Name
+	}
+	return c.Table + "." + c.Column
+}
+
+func counterLines(c check.Counter) []string {
+	first := fmt.Sprintf("acknowledged %d; its change is not known, since it could not be read", c.Acknowledged)
+	if c.Known {
+		first = fmt.Sprintf("acknowledged %d, change %d (%d to %d), net deficit %d",
+			c.Acknowledged, c.Change, c.Start, c.End, c.NetDeficit)
+	}
+	lines := []string{first}
+	if c.Unknown != 0 {
+		lines = append(lines, unknownLine(c))
+	}
+	if c.Epochs > 0 {
+		lines = append(lines, fmt.Sprintf("set anew %s: the sum starts at the last one", times(c.Epochs)))
+	}
+	return append(lines, fmt.Sprintf("%s from a stale base, %s overwritten",
+		many(c.StaleBase, "write"), many(c.Victims, "acknowledged write")))
+}
+
+func unknownLine(c check.Counter) string {
+	said := fmt.Sprintf("%s without an answer or a known step", many(int(c.Unknown), "write"))
+	if c.Unbounded {
+		return said + ": they may have added anything"
+	}
+	return said + fmt.Sprintf(": they may have added from %d to %d", c.UnknownLow, c.UnknownHigh)
+}
+
+func textFences(p *page, fences []check.FenceFigure) {
+	for _, f := range fences {
+		p.raw("")
+		p.put("fence", 2, fenceName(f))
+		p.sub(2, fenceLine(f))
+	}
+}
+
+func fenceName(f check.FenceFigure) string {
+	column := f.Table + "." + f.Column
+	switch {
+	case f.Query != "" && f.Name != "" && f.Name != f.Query:
+		return f.Name + ": " + f.Query
+	case f.Query != "":
+		return f.Query
+	case f.Name != "" && f.Name != column:
+		return f.Name + " (" + column + ")"
+	}
+	return column
+}
+
+func fenceLine(f check.FenceFigure) string {
+	said := fmt.Sprintf("%s accepted, %d refused", many(f.Accepted, "write"), f.Rejected)
+	if f.Accepted > 0 {
+		said += fmt.Sprintf("; fences %d to %d, fell %s", f.Lowest, f.Highest, times(f.Regressions))
+	}
+	if f.Known {
+		said += fmt.Sprintf("; the row went from %d to %d", f.Start, f.End)
+	}
+	return said
+}
+
+func textBlind(p *page, r Run) {
+	if lines := r.notSeen(); len(lines) > 0 {
+		p.raw("")
+		p.list("not seen", lines)
+	}
+}
+
+// blindness is the sentence that every report carries, the green ones above all.
+const blindness = "Figures that agree prove nothing about what took another way: other stores, mail or HTTP " +
+	"calls made under the lock, and writes that did not pass through lockfaultd."
+
+func textEnd(p *page, r Run) {
+	p.raw("")
+	p.put("limits", 0, blindness)
+	if r.Watching {
+		textSuggest(p, r)
+	}
+	if len(r.Rules) > 0 {
+		p.put("seed", 0, fmt.Sprint(r.Seed))
+	}
+	if r.Repeat != "" {
+		p.shell("repeat", r.Repeat)
+	}
+	for i, f := range r.Files {
+		label := "files"
+		if i > 0 {
+			label = ""
+		}
+		p.raw(pad(label, margin) + plain(f))
+	}
+}
+
+func textSuggest(p *page, r Run) {
+	rules := r.suggested()
+	if len(rules) == 0 {
+		p.put("to try", 0, "no lock was seen, so there is no rule to propose: does the command connect to the "+
+			"addresses that it is given in REDIS_URL and DATABASE_URL?")
+		return
+	}
+	for i, rule := range rules {
+		label := "to try"
+		if i > 0 {
+			label = ""
+		}
+		p.shell(label, rule)
+	}
+}

@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// The outcomes of an injection, as the history spells them.
+const (
+	landed   = "landed"
+	gaveUp   = "client-gave-up"
+	refused  = "refused" // a prefix: the reason follows
+	cutShort = "cut short"
+)
+
+// A tally is what became of one rule's injections.
+type tally struct {
+	Total, Landed, Section, GaveUp, Refused, Cut int
+
+	longest time.Duration // of those that landed inside a section
+	effects []string
+	reasons []string // of those that were refused or cut short, or that say why they did nothing
+}
+
+func (t *tally) add(i history.Injection) {
+	t.Total++
+	outcome := string(i.Outcome)
+	switch {
+	case strings.HasPrefix(outcome, gaveUp):
+		t.GaveUp++
+	case strings.HasPrefix(outcome, refused):
+		t.Refused++
+		t.reasons = addOnce(t.reasons, strings.TrimLeft(strings.TrimPrefix(outcome, refused), ": "))
+	default:
+		t.Landed++
+		if strings.HasPrefix(outcome, cutShort) {
+			t.Cut++
+		}
+		if i.Section {
+			t.Section++
+			t.longest = max(t.longest, lasted(i))
+		}
+	}
+	t.effects = addOnce(t.effects, i.Effect)
+	t.reasons = addOnce(t.reasons, i.Reason)
+}
+
+// lasted is how long the pause was: what was asked for, or less if the record
+// shows that it ended sooner.
+func lasted(i history.Injection) time.Duration {
+	from := i.Confirmed
+	if from == 0 {
+		from = i.At
+	}
+	if i.Ended > from && (i.For == 0 || i.Ended.Sub(from) < i.For) {
+		return i.Ended.Sub(from)
+	}
+	return i.For
+}
+
+// tallyAll counts every injection of the run, tallyOf those of one rule.
+func (r Run) tallyAll() tally {
+	var t tally
+	for _, i := range r.Injections {
+		t.add(i)
+	}
+	return t
+}
+
+func (r Run) tallyOf(u RuleUse) tally {
+	var t tally
+	for _, i := range r.Injections {
+		if u.owns(i) {
+			t.add(i)
+		}
+	}
+	return t
+}
+
+// owns reports whether the injection came of the rule. A name says so by
+// itself; else the text does, which the history may have without its flag.
+func (u RuleUse) owns(i history.Injection) bool {
+	if u.Name != "" && i.Name != "" {
+		return u.Name == i.Name
+	}
+	return u.Text == i.Rule || strings.HasSuffix(u.Text, " "+i.Rule)
+}
+
+// whyUnexercised gives the reason of each rule, with the rule in front.
+func (r Run) whyUnexercised() []string {
+	out := make([]string, len(r.Rules))
+	for i, u := range r.Rules {
+		out[i] = u.Text + ": " + u.why(r.tallyOf(u), r.Result.Facts)
+	}
+	return out
+}
+
+// why says why the rule ended no lease while it was held.
+func (u RuleUse) why(t tally, f check.Facts) string {
+	switch {
+	case t.Total == 0 && u.Fired == 0:
+		return u.whyNotFired()
+	case t.Total == 0:
+		return fmt.Sprintf("fired %s, and the record does not say what became of it", times(u.Fired))
+	case t.Refused == t.Total:
+		return "refused: not freezable: " + because(t.reasons)
+	case t.Landed == 0 && t.GaveUp > 0:
+		return "the client gave up on its request each time, before the pause was over"
+	case t.Section == 0:
+		return fmt.Sprintf("%s landed, none inside a section: nobody was holding the lock", many(t.Landed, "pause"))
+	}
+	return u.whyHarmless(t, f)
+}
+
+func (u RuleUse) whyNotFired() string {
+	switch {
+	case u.Seen > 0 && u.Could == 0:
+		return "barred each time: " + counts(u.Barred)
+	case u.Seen > 0:
+		return fmt.Sprintf("its event was seen %s, and never at the ordinal or the draw that it selects", times(u.Seen))
+	case len(u.Nearest) > 0:
+		return "never matched; nearest events seen: " + counts(u.Nearest)
+	}
+	return "never matched; no event like it was seen"
+}
+
+// whyHarmless: pauses landed inside sections, and still no lease ended there.
+func (u RuleUse) whyHarmless(t tally, f check.Facts) string {
+	said := fmt.Sprintf("%s landed inside a section", many(t.Section, "pause"))
+	lease, renewals := shortestLease(f)
+	switch {
+	case lease > 0 && t.longest > 0 && t.longest < lease:
+		return fmt.Sprintf("%s, the longest of %s: shorter than the lease of %s", said, span(t.longest), span(lease))
+	case renewals > 0 && slices.Contains(t.effects, "stall"):
+		return fmt.Sprintf("%s; the lease was renewed meanwhile (%s). A stalled connection leaves the heartbeat running: freeze the process instead",
+			said, many(renewals, "renewal"))
+	case renewals > 0:
+		return fmt.Sprintf("%s; the lease was renewed (%s)", said, many(renewals, "renewal"))
+	case t.Cut > 0:
+		return fmt.Sprintf("%s, and %d of them ended early: %s", said, t.Cut, because(t.reasons))
+	case len(t.reasons) > 0:
+		return said + ": " + because(t.reasons)
+	}
+	return said + ", and its owner asked for the release before the lease ended"
+}
+
+// shortestLease is the shortest lifetime that was granted, and how many
+// renewals there were of any lock.
+func shortestLease(f check.Facts) (lease time.Duration, renewals int) {
+	for _, l := range f.Locks {
+		renewals += l.Renewals
+		for _, ttl := range l.TTLs {
+			if ttl > 0 && (lease == 0 || ttl < lease) {
+				lease = ttl
+			}
+		}
+	}
+	return lease, renewals
+}
+
+func because(reasons []string) string {
+	if len(reasons) == 0 {
+		return "no reason is recorded"
+	}
+	return few(reasons, 3)
+}
+
+// counts lists what happened and how often, at most three of them.
+func counts(list []Count) string {
+	parts := make([]string, len(list))
+	for i, c := range list {
+		parts[i] = fmt.Sprintf("%s (%s)", c.What, times(c.N))
+	}
+	return few(parts, 3)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// span prints a duration to three figures, which is all that a reader wants.
+func span(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.String()
+}
