@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"sort"
+
+	"github.com/lockfaultd/lockfaultd/history"
+)
+
+// An Owner is the process, or the processes, that hold the client's end of a
+// connection, as a [Freezer] found them.
+type Owner struct {
+	Key     string // equal for two connections of the same processes; pid and start time
+	PID     int    // 0: not known, then Reason says why
+	Start   uint64 // clock ticks after boot
+	Exe     string
+	Cgroup  string
+	Address string // the client's host
+	Reason  string // why the process cannot be frozen; "" if it can
+	Handle  io.Closer
+}
+
+// An Actor is a process that speaks on one or more connections.
+type Actor struct {
+	Label string // "" until its first op
+	owner *Owner
+	conns map[uint64]*conn
+	held  *injection // what froze it
+	told  bool
+}
+
+func (a *Actor) freezable() bool { return a.owner.Reason == "" && a.held == nil }
+
+// actorOf returns the actor of an owner. What is only known by its address is
+// one actor for each address.
+func (e *Engine) actorOf(o *Owner) *Actor {
+	key := o.Key
+	if key == "" {
+		key = "@" + o.Address
+	}
+	a := e.actors[key]
+	if a == nil {
+		a = &Actor{owner: o, conns: map[uint64]*conn{}}
+		e.actors[key] = a
+	}
+	return a
+}
+
+// forgetActor drops an actor that never did anything, so that short
+// connections leave nothing behind. One with a label keeps it for its return.
+func (e *Engine) forgetActor(a *Actor) {
+	if a.Label != "" || len(a.conns) > 0 {
+		return
+	}
+	for key, b := range e.actors {
+		if a == b {
+			delete(e.actors, key)
+			return
+		}
+	}
+}
+
+// label names the actor of a connection at its first op: what the client calls
+// itself, where nobody else does, or the next of A1, A2 ...
+func (e *Engine) label(c *conn) string {
+	a := c.actor
+	if a.Label != "" {
+		return a.Label
+	}
+	a.Label = e.newLabel(a)
+	e.labels[a.Label] = true
+	return a.Label
+}
+
+func (e *Engine) newLabel(a *Actor) string {
+	if a.owner.PID == 0 {
+		return "@" + a.owner.Address
+	}
+	ids := make([]uint64, 0, len(a.conns))
+	for id := range a.conns {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	for _, id := range ids {
+		if name := a.conns[id].peer.Name; name != nil && name() != "" && !e.labels[name()] {
+			return name()
+		}
+	}
+	for {
+		e.names++
+		if n := fmt.Sprintf("A%d", e.names); !e.labels[n] {
+			return n
+		}
+	}
+}
+
+// NewActors returns the actors that got their label since the last call, for
+// the record.
+func (e *Engine) NewActors() []history.Actor {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []history.Actor
+	for _, a := range e.actors {
+		if a.Label == "" || a.told {
+			continue
+		}
+		a.told = true
+		o := a.owner
+		out = append(out, history.Actor{Label: a.Label, PID: o.PID, Start: o.Start, Exe: o.Exe, Cgroup: o.Cgroup, Address: o.Address})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Label < out[j].Label })
+	return out
+}

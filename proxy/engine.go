@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// An Engine decides. It holds the ledger, the plan, the actors and the order of
+// everything that the sessions see. All methods may be called concurrently;
+// none does I/O or waits for anything but the engine's own mutex.
+type Engine struct {
+	mu     sync.Mutex
+	seq    uint64
+	ledger *lock.Ledger
+	plan   *fault.Plan
+	rules  bool
+
+	conns  map[uint64]*conn
+	actors map[string]*Actor
+	labels map[string]bool
+	names  int
+
+	active    []*injection
+	finished  []history.Injection
+	orders    []Order
+	baselines map[string]*Gate
+	wake      chan struct{}
+
+	busy atomic.Bool // a lock was granted: statements may belong to a section
+}
+
+// A conn is what the engine knows of one session.
+type conn struct {
+	id    uint64
+	actor *Actor
+	stall atomic.Pointer[Gate] // both directions wait here
+	peer  Peer
+}
+
+// A Peer is the client's end of a session.
+type Peer struct {
+	Owner *Owner
+	Name  func() string // what the client calls itself by now; may be nil
+	Gone  func() bool   // whether it has closed its end; may be nil
+}
+
+func (p Peer) gone() bool { return p.Gone != nil && p.Gone() }
+
+// NewEngine returns an engine over an empty ledger. It owns both arguments
+// from then on.
+func NewEngine(l *lock.Ledger, p *fault.Plan) *Engine {
+	return &Engine{
+		ledger: l, plan: p, rules: len(p.Uses()) > 0,
+		conns:     map[uint64]*conn{},
+		actors:    map[string]*Actor{},
+		labels:    map[string]bool{},
+		baselines: map[string]*Gate{},
+		wake:      make(chan struct{}, 1),
+	}
+}
+
+// Open registers a session, whose id must be new, with its client's end.
+func (e *Engine) Open(id uint64, p Peer) *conn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &conn{id: id, peer: p}
+	c.actor = e.actorOf(p.Owner)
+	c.actor.conns[id] = c
+	e.conns[id] = c
+	return c
+}
+
+// Closed tells that a session has ended, at the instant now.
+func (e *Engine) Closed(c *conn, now lock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ledger.Closed(c.id, now)
+	delete(e.conns, c.id)
+	delete(c.actor.conns, c.id)
+	if g := c.stall.Load(); g != nil {
+		g.Open()
+	}
+	e.forgetActor(c.actor)
+}
+
+// Request takes an op whose request has been read and decides the moment before
+// it. A gate means that the op's bytes wait until it opens; with again, Before
+// has to be asked then, since something had to be known first. holdable is
+// false when the bytes have gone already.
+func (e *Engine) Request(c *conn, op *lock.Op, holdable bool, now lock.Instant) (g *Gate, again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seq++
+	op.Seq, op.Actor = e.seq, e.label(c)
+	e.ledger.Request(op)
+	if !holdable {
+		return nil, false
+	}
+	if g := e.baseline(op); g != nil {
+		return g, true
+	}
+	return e.moment(c, fault.Before, op, now), false
+}
+
+// Before decides the moment before an op that Request has put off.
+func (e *Engine) Before(c *conn, op *lock.Op, now lock.Instant) *Gate {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.moment(c, fault.Before, op, now)
+}
+
+// Reply takes an op whose reply has been read, applies it to the ledger and
+// decides the moment after it. A gate means that the reply waits.
+func (e *Engine) Reply(c *conn, op *lock.Op, holdable bool, now lock.Instant) *Gate {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seq++
+	op.ReplySeq = e.seq
+	e.ledger.Reply(op)
+	if op.Outcome == lock.Granted || op.Kind == lock.Store {
+		e.busy.Store(true)
+	}
+	if !holdable {
+		return nil
+	}
+	return e.moment(c, fault.After, op, now)
+}
+
+func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instant) *Gate {
+	if !e.rules {
+		return nil
+	}
+	d := e.plan.Decide(fault.Moment{
+		Phase:     phase,
+		Op:        op,
+		TTL:       e.ttl(op),
+		Actor:     c.actor.Label,
+		Freezable: c.actor.freezable(),
+	}, now)
+	if d.Act == fault.Pass {
+		return nil
+	}
+	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c, op)}
+	return e.inject(in, now)
+}
+
+// ttl is the lease observed on the grant of the op's own term.
+func (e *Engine) ttl(op *lock.Op) time.Duration {
+	if t := e.ledger.Term(op.Term.ID); t != nil && op.Term.ID != 0 {
+		return t.TTL
+	}
+	return 0
+}
+
+// inSection reports whether the process that a fault hits is in a section.
+func (e *Engine) inSection(c *conn, op *lock.Op) bool {
+	return len(e.ledger.OpenTerms(c.actor.Label)) > 0
+}
+
+// Cares reports, without the mutex, whether a statement outside of any section
+// could matter. When it is false the op need not be shown to the engine.
+func (e *Engine) Cares(op *lock.Op) bool {
+	return e.rules || op.Kind != lock.Read || e.busy.Load()
+}

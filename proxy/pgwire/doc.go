@@ -1,0 +1,39 @@
+// Package pgwire reads the Postgres wire protocol, version 3, and says where
+// in it the ops are. It is the Postgres parser of a session and does no I/O.
+//
+// A [Tracker] is fed the two directions of one connection, in whatever pieces
+// they arrive. A scanner cuts each direction into messages by type byte and
+// length. What the client asks for goes into a queue; what upstream answers is
+// matched with the head of that queue, since Postgres answers in order. SQL
+// texts are read by a hand-written tokenizer and a clause walker into a
+// template, which a shared [Cache] keeps by text; the parameters of a Bind are
+// filled into it and make a [lock.Statement]. An op is made when its Query or
+// Execute has been read, and completed when its CommandComplete or error has.
+//
+// What it promises:
+//
+//   - Marks depend on the bytes and on how the two directions interleave by
+//     message, never on how they were cut into chunks.
+//   - The Start of an Execute's mark is the start of the Parse or Bind that
+//     leads up to it without a gap, even where those were clear already
+//     because a chunk ended between them: the session clamps it.
+//   - Nothing is withheld that somebody may be waiting for: a whole message of
+//     the client is clear, unless it leads up to an op whose next message has
+//     begun in the same chunk; a reply is withheld only while its op is not
+//     answered, and not once upstream waits for the client (COPY).
+//   - Values are hashed when they are read and not kept. Passwords are never
+//     copied. No chunk is kept after the call that brought it.
+//   - Memory is bounded: nothing is allocated by what a header claims, at most
+//     one message of [wire.MaxHeld] is copied in each direction, and names,
+//     statements and outstanding requests are counted.
+//   - Traffic without ops costs no allocation.
+//
+// Where the order of things is in doubt, the status byte of ReadyForQuery
+// decides about transactions, and a text that is not known makes no op. When
+// upstream answers what was not asked, the connection is passed on unread, and
+// one Blind mark says why. Ops that were outstanding then stay without a reply.
+//
+// It does not speak TLS or GSS encryption (it declines both), does not follow
+// replication, does not look into function bodies, DO or CALL, and never
+// changes a byte. A Tracker is not safe for concurrent use; a Cache is.
+package pgwire

@@ -1,0 +1,277 @@
+package pgwire
+
+import (
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// readSQL returns the statements of a text, without the empty ones. If the
+// text was cut, the last one is opaque.
+func readSQL(text string, cut bool) []template {
+	p := &parser{lex: lexer{src: text}}
+	p.advance()
+	var out []template
+	for p.tok.kind != tokEnd {
+		if p.tok.op(";") {
+			p.advance()
+			continue
+		}
+		p.atomic = false
+		t := p.statement()
+		p.rest()
+		t.clip()
+		out = append(out, t)
+	}
+	if cut && len(out) > 0 {
+		out[len(out)-1].shape.Opaque = true
+	}
+	for i := range out {
+		t := &out[i]
+		t.bare = &portal{stmt: &statement{tmpl: t}}
+	}
+	return out
+}
+
+// A parser walks the clauses of a statement, one token ahead.
+type parser struct {
+	lex    lexer
+	tok    token
+	prev   token
+	atomic bool // inside a BEGIN ATOMIC function body
+}
+
+func (p *parser) advance() {
+	p.prev = p.tok
+	p.tok = p.lex.next()
+}
+
+// mark and reset let a guess be taken back.
+func (p *parser) mark() parser   { return *p }
+func (p *parser) reset(m parser) { *p = m }
+
+// word takes the keyword, if it is next.
+func (p *parser) word(s string) bool {
+	if !p.tok.word(s) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// words takes several keywords, or none of them.
+func (p *parser) words(list ...string) bool {
+	m := p.mark()
+	for _, s := range list {
+		if !p.word(s) {
+			p.reset(m)
+			return false
+		}
+	}
+	return true
+}
+
+func (p *parser) op(s string) bool {
+	if !p.tok.op(s) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// any reports whether one of the keywords is next.
+func (p *parser) any(list ...string) bool {
+	if p.tok.kind != tokWord {
+		return false
+	}
+	for _, s := range list {
+		if strings.EqualFold(p.tok.text, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// end reports whether the statement, or the parenthesis around it, ends here.
+func (p *parser) end() bool {
+	return p.tok.kind == tokEnd || p.tok.op(")") || p.tok.op(";") && !p.atomic
+}
+
+// step passes over one token, or over everything in a pair of brackets, or
+// over a whole CASE.
+func (p *parser) step() {
+	switch {
+	case p.tok.op("("), p.tok.op("["):
+		p.brackets()
+	case p.tok.word("CASE"):
+		p.cases()
+	default:
+		p.advance()
+	}
+}
+
+func (p *parser) brackets() {
+	for depth := 0; p.tok.kind != tokEnd; {
+		switch {
+		case p.tok.op("("), p.tok.op("["):
+			depth++
+		case p.tok.op(")"), p.tok.op("]"):
+			depth--
+		}
+		p.advance()
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+func (p *parser) cases() {
+	for depth := 0; p.tok.kind != tokEnd && !p.tok.op(";"); {
+		switch {
+		case p.tok.word("CASE"):
+			depth++
+		case p.tok.word("END"):
+			depth--
+		}
+		if p.tok.op("(") {
+			p.brackets()
+		} else {
+			p.advance()
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// until passes over an expression or more, up to one of the keywords or the
+// end, and reports whether it was a keyword.
+func (p *parser) until(list ...string) bool {
+	for !p.end() {
+		if p.any(list...) {
+			return true
+		}
+		p.step()
+	}
+	return false
+}
+
+// rest goes to the end of the statement. A stray parenthesis does not end it.
+func (p *parser) rest() {
+	for p.tok.kind != tokEnd && !p.tok.op(";") {
+		p.step()
+	}
+}
+
+// statement reads one statement as far as it matters.
+func (p *parser) statement() template {
+	verb := strings.ToUpper(p.tok.text)
+	if p.tok.kind != tokWord {
+		return p.strange()
+	}
+	p.advance()
+	t := template{verb: strings.Clone(verb)}
+	switch verb {
+	case "SELECT":
+		p.selects(&t)
+	case "INSERT":
+		p.inserts(&t)
+	case "UPDATE":
+		p.updates(&t)
+	case "DELETE":
+		p.deletes(&t)
+	case "MERGE":
+		p.merges(&t)
+	case "WITH":
+		return p.with()
+	case "COPY":
+		p.copies(&t)
+	case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT":
+		p.transaction(&t)
+	case "PREPARE", "EXECUTE", "DEALLOCATE", "DISCARD":
+		p.prepared(&t)
+	default:
+		p.others(&t)
+	}
+	return t
+}
+
+// strange reads a statement that begins with no word: a SELECT in parentheses.
+func (p *parser) strange() template {
+	if !p.tok.op("(") {
+		p.advance()
+		return template{}
+	}
+	outer := p.mark()
+	p.advance()
+	t := p.statement()
+	t.shape.Opaque = true
+	p.reset(outer)
+	p.brackets()
+	return t
+}
+
+// with reads WITH: the statement behind the list, or the first one in the list
+// that changes data if that one is a SELECT.
+func (p *parser) with() template {
+	var inner *template
+	p.word("RECURSIVE")
+	for !p.end() {
+		p.until("AS")
+		p.advance()
+		p.word("NOT")
+		p.word("MATERIALIZED")
+		if !p.tok.op("(") {
+			return template{verb: "WITH"}
+		}
+		if t := p.inside(); t.kind == lock.Write && inner == nil {
+			inner = &t
+		}
+		for !p.end() && !p.tok.op(",") && !p.any("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "TABLE") && !p.tok.op("(") {
+			p.step() // SEARCH and CYCLE
+		}
+		if !p.op(",") {
+			break
+		}
+	}
+	if p.end() {
+		return template{verb: "WITH"}
+	}
+	t := p.statement()
+	if t.kind != lock.Write && inner != nil {
+		inner.shape.Opaque = true
+		return *inner
+	}
+	t.shape.Opaque = true
+	return t
+}
+
+// inside reads the statement in the parentheses that follow, and goes behind
+// them.
+func (p *parser) inside() template {
+	outer := p.mark()
+	p.advance()
+	t := p.statement()
+	p.reset(outer)
+	p.brackets()
+	return t
+}
+
+// clip bounds what is kept.
+func (t *template) clip() {
+	for _, list := range []*[]slot{&t.set, &t.where} {
+		if len(*list) > maxSlots {
+			*list = (*list)[:maxSlots:maxSlots]
+			t.shape.Opaque = true
+		}
+	}
+	if len(t.shape.Columns) > maxSlots {
+		t.shape.Columns = t.shape.Columns[:maxSlots:maxSlots]
+	}
+	name := t.shape.Table
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	schema := strings.TrimSuffix(strings.TrimSuffix(t.shape.Table, name), ".")
+	if strings.HasPrefix(name, "pg_") || schema == "pg_catalog" || schema == "information_schema" {
+		t.kind, t.system = "", true
+	}
+}

@@ -1,0 +1,115 @@
+package pgwire
+
+import (
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// effect is what a statement does to the session's prepared statements.
+type effect uint8
+
+const (
+	noEffect   effect = iota
+	clearAll          // DEALLOCATE ALL, DISCARD ALL
+	deallocate        // DEALLOCATE name
+	prepare           // PREPARE name AS inner
+	run               // EXECUTE name(args)
+)
+
+// maxSlots bounds what is kept of one statement's assignments, conditions or
+// columns.
+const maxSlots = 256
+
+// A template is one statement of a SQL text, read. It is shared by sessions
+// and not changed once it is in the cache.
+type template struct {
+	kind  lock.Kind // "" if only a rule can make an op of it
+	verb  string
+	shape lock.Statement // without Set and Where
+	set   []slot
+	where []slot
+
+	system    bool // reads a system catalog: never an op
+	chain     bool // COMMIT AND CHAIN
+	savepoint bool // ROLLBACK TO
+	twoPhase  bool // PREPARE TRANSACTION
+
+	effect effect
+	name   string    // of a prepared statement
+	inner  *template // of a PREPARE
+	args   []slot    // of an EXECUTE
+
+	bare *portal // stands for every portal of it, if it is no op
+}
+
+// A slot is a place for a value: a parameter or a literal.
+type slot struct {
+	column string
+	op     string // comparison; "" in an assignment
+	value
+	step int64 // +1 or -1: column = column + or - value
+}
+
+// A value is a parameter, a literal, or neither.
+type value struct {
+	param int // from 1
+	known bool
+	text  string // of a literal
+}
+
+// A values gives the value of a parameter, counted from 1.
+type values interface{ at(param int) lock.Value }
+
+func (v value) of(h *lock.Hasher, from values) lock.Value {
+	switch {
+	case v.param > 0 && from != nil:
+		return from.at(v.param)
+	case v.known:
+		return h.Of([]byte(v.text))
+	}
+	return lock.Value{}
+}
+
+// fill makes the statement of one execution. from may be nil, if there are no
+// parameters.
+func (t *template) fill(h *lock.Hasher, from values) *lock.Statement {
+	s := t.shape
+	if len(t.set) > 0 {
+		s.Set = make([]lock.Assign, len(t.set))
+	}
+	for i, a := range t.set {
+		s.Set[i] = a.assign(h, from)
+	}
+	if len(t.where) > 0 {
+		s.Where = make([]lock.Cond, len(t.where))
+	}
+	for i, c := range t.where {
+		s.Where[i] = lock.Cond{Column: c.column, Op: c.op, Value: c.of(h, from)}
+	}
+	return &s
+}
+
+func (a slot) assign(h *lock.Hasher, from values) lock.Assign {
+	v := a.of(h, from)
+	if a.step == 0 {
+		return lock.Assign{Column: a.column, Value: v}
+	}
+	if !v.IsInt {
+		return lock.Assign{Column: a.column}
+	}
+	return lock.Assign{Column: a.column, Delta: a.step * v.Int, HasDelta: true}
+}
+
+// params returns the highest parameter that a value of the template needs.
+func (t *template) params() int {
+	n := 0
+	for _, list := range [][]slot{t.set, t.where, t.args} {
+		for _, s := range list {
+			n = max(n, s.param)
+		}
+	}
+	return min(n, maxParams)
+}
+
+// plain reports whether only a rule can make an op of t, and nothing else
+// about it matters.
+func (t *template) plain() bool { return t.kind == "" && t.effect == noEffect }

@@ -1,0 +1,130 @@
+package resp
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"sync"
+	"sync/atomic"
+)
+
+// Bounds of a script cache.
+const (
+	maxScripts     = 1024
+	maxScriptBytes = 4 << 20
+)
+
+// Scripts remembers what the Lua scripts of an upstream do, by the sha1 of
+// their text. The texts themselves are not kept. It holds at most 1024 scripts
+// and 4 MiB; those that were not used of late go first. The zero value is
+// ready, and all methods are safe for concurrent use.
+type Scripts struct {
+	mu    sync.RWMutex
+	known map[digest]*program
+	order []digest // oldest first
+	bytes int
+}
+
+type digest [sha1.Size]byte
+
+// NewScripts returns an empty cache.
+func NewScripts() *Scripts { return &Scripts{} }
+
+// learn returns what the script does, having looked at it once.
+func (s *Scripts) learn(text []byte) *program {
+	sum := digest(sha1.Sum(text))
+	if p := s.find(sum); p != nil {
+		return p
+	}
+	p := classify(text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.known[sum]; q != nil {
+		return q
+	}
+	s.add(sum, p)
+	return p
+}
+
+// lookup returns what the script with that sha1, in hexadecimal, does; nil if
+// its text was never seen.
+func (s *Scripts) lookup(sha []byte) *program {
+	var sum digest
+	if len(sha) != hex.EncodedLen(len(sum)) {
+		return nil
+	}
+	if _, err := hex.Decode(sum[:], sha); err != nil {
+		return nil
+	}
+	return s.find(sum)
+}
+
+func (s *Scripts) find(sum digest) *program {
+	s.mu.RLock()
+	p := s.known[sum]
+	s.mu.RUnlock()
+	if p != nil && !p.used.Load() {
+		p.used.Store(true)
+	}
+	return p
+}
+
+func (s *Scripts) add(sum digest, p *program) {
+	if s.known == nil {
+		s.known = make(map[digest]*program)
+	}
+	for len(s.order) > 0 && (len(s.order) >= maxScripts || s.bytes+p.cost() > maxScriptBytes) {
+		s.evict()
+	}
+	s.known[sum] = p
+	s.order = append(s.order, sum)
+	s.bytes += p.cost()
+}
+
+// evict drops the oldest script that was not used since it was last spared:
+// texts with values pasted into them must not drive out a lock's script.
+func (s *Scripts) evict() {
+	for {
+		sum := s.order[0]
+		s.order = s.order[1:]
+		p := s.known[sum]
+		if p.used.Swap(false) {
+			s.order = append(s.order, sum)
+			continue
+		}
+		s.bytes -= p.cost()
+		delete(s.known, sum)
+		return
+	}
+}
+
+// A program is what a script does to the one key that makes it an op.
+type program struct {
+	used    atomic.Bool
+	effect  effect
+	key     ref
+	token   ref
+	ttl     ref
+	seconds bool // ttl is in seconds
+	fence   ref  // the counter, if the script issues and returns a number
+	// success is the number that is returned beside the effect, where the text
+	// says so literally and the usual reading of replies would be wrong.
+	success    int64
+	hasSuccess bool
+	// lead is the number that precedes a fence in the array returned with it.
+	lead    int64
+	hasLead bool
+	vague   bool // a refusal may answer any number or text, such as a PTTL
+}
+
+type effect uint8
+
+const (
+	noEffect effect = iota
+	acquires
+	renews
+	releases
+)
+
+func (p *program) cost() int {
+	return 256 + p.key.cost() + p.token.cost() + p.ttl.cost() + p.fence.cost()
+}

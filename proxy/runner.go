@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Freezer finds the process behind a connection, and stops it.
+type Freezer interface {
+	// Lookup finds the owner of a connection from its two ends as the client
+	// sees them. It always answers with an owner: one that cannot be frozen
+	// carries the reason.
+	Lookup(ctx context.Context, client, server netip.AddrPort) *Owner
+	// Freeze returns when the kernel has confirmed that all of it is stopped.
+	// Whatever happens to the caller, it runs again after at most max.
+	Freeze(ctx context.Context, o *Owner, scope fault.Scope, max time.Duration) (Thawer, error)
+}
+
+// A Thawer lets a frozen process go. note says what was odd about the freeze,
+// such as a SIGCONT sent by somebody else.
+type Thawer interface {
+	Thaw() (note string, err error)
+}
+
+// A Runner carries out what the engine orders, on workers, and tells it when
+// its deadlines have come. All fields but Injected and Baseline are needed.
+type Runner struct {
+	Engine   *Engine
+	Freezer  Freezer
+	Clock    func() lock.Instant
+	Injected func(history.Injection)                              // told of each injection when it has ended
+	Baseline func(ctx context.Context, table string) (again bool) // reads the invariants of a table before its first write
+
+	workers sync.WaitGroup
+}
+
+// thawGrace is how long after the planned end the guard lets a process go.
+const thawGrace = 2 * time.Second
+
+// Run works until ctx is done; then it lets everything go, waits for its
+// workers and returns.
+func (r *Runner) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.carryOut(ctx)
+		r.sleep(ctx)
+		r.Engine.Advance(r.Clock())
+	}
+	r.drain()
+}
+
+// drain ends what is still going on. A freeze that is being confirmed when it
+// begins is thawed once its worker has reported it.
+func (r *Runner) drain() {
+	ctx := context.Background()
+	for {
+		r.Engine.ReleaseAll(r.Clock())
+		r.carryOut(ctx)
+		r.workers.Wait()
+		r.carryOut(ctx)
+		r.workers.Wait()
+		if r.Engine.Idle() {
+			return
+		}
+	}
+}
+
+func (r *Runner) sleep(ctx context.Context) {
+	var due <-chan time.Time
+	now := r.Clock()
+	if next, ok := r.Engine.NextDeadline(now); ok {
+		t := time.NewTimer(next.Sub(now))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-r.Engine.Wake():
+	case <-due:
+	}
+}
+
+func (r *Runner) carryOut(ctx context.Context) {
+	orders, ended := r.Engine.Take()
+	for _, o := range orders {
+		r.workers.Go(func() { r.work(ctx, o) })
+	}
+	for _, in := range ended {
+		if r.Injected != nil {
+			r.Injected(in)
+		}
+	}
+}
+
+func (r *Runner) work(ctx context.Context, o Order) {
+	switch {
+	case o.Freeze != nil:
+		in := o.Freeze
+		t, err := r.Freezer.Freeze(ctx, in.owner, in.Scope, in.For+thawGrace)
+		r.Engine.Frozen(in, t, err, r.Clock())
+	case o.Thaw != nil:
+		note, err := o.Thaw.thaw.Thaw()
+		r.Engine.Thawed(o.Thaw, note, err, r.Clock())
+	case o.Release != nil:
+		r.Engine.Released(o.Release, o.Release.conn.peer.gone(), r.Clock())
+	case o.Baseline != "":
+		r.Engine.BaselineRead(o.Baseline, r.Baseline != nil && r.Baseline(ctx, o.Baseline))
+	}
+}

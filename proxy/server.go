@@ -1,0 +1,178 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Route is one listener and the upstream that it leads to.
+type Route struct {
+	Name     string // names the upstream in ops; "" where there is only one of its protocol
+	Protocol lock.Protocol
+	Upstream string // host:port
+}
+
+// A Server accepts clients and connects each to its upstream, one to one. All
+// fields but Recorder are needed; they are not changed after the first Serve.
+type Server struct {
+	Engine   *Engine
+	Freezer  Freezer
+	Clock    func() lock.Instant
+	Dial     func(ctx context.Context, address string) (net.Conn, error)
+	Track    func(r Route, session uint64) Tracker
+	Recorder Recorder
+	Log      *slog.Logger
+
+	sessions atomic.Uint64
+	live     atomic.Int64
+	blind    atomic.Int64
+
+	mu      sync.Mutex
+	reached map[string]error // by upstream: nil once a dial succeeded, else the last error
+}
+
+// A Tracker is a wire.Tracker that may know what the client calls itself.
+type Tracker struct {
+	wire.Tracker
+	ClientName func() string // nil: nobody says
+	Ended      func()        // told when the session has ended; may be nil
+}
+
+// Blind counts the connections that were passed on without being read.
+func (s *Server) Blind() int64 { return s.blind.Load() }
+
+// Live counts the sessions that are open.
+func (s *Server) Live() int64 { return s.live.Load() }
+
+// Unreached lists the upstreams that were dialled and never reached, each with
+// the last error.
+func (s *Server) Unreached() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for upstream, err := range s.reached {
+		if err != nil {
+			out = append(out, fmt.Sprintf("%s: %v", upstream, err))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *Server) note(r Route, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reached == nil {
+		s.reached = map[string]error{}
+	}
+	key := string(r.Protocol) + " " + r.Upstream
+	if last, known := s.reached[key]; !known || last != nil {
+		s.reached[key] = err
+	}
+}
+
+// Serve accepts on ln until ctx is done, then ends its sessions, waits for them
+// and returns nil. A client whose upstream cannot be reached is closed; that
+// harms nobody else.
+func (s *Server) Serve(ctx context.Context, ln net.Listener, r Route) error {
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for {
+		c, err := ln.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				c.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
+		case err != nil:
+			s.Log.Warn("accept failed", "listener", ln.Addr().String(), "err", err)
+			continue
+		}
+		sessions.Go(func() { s.session(ctx, c, r) })
+	}
+}
+
+func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
+	owner := make(chan *Owner, 1)
+	go func() { owner <- s.ownerOf(ctx, client) }()
+	upstream, err := s.Dial(ctx, r.Upstream)
+	s.note(r, err)
+	if err != nil {
+		<-owner
+		s.unreachable(ctx, client, r, err)
+		return
+	}
+	s.live.Add(1)
+	defer s.live.Add(-1)
+	id := s.sessions.Add(1)
+	t := s.Track(r, id)
+	c := s.Engine.Open(id, Peer{Owner: <-owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
+	sess := NewSession(s.Engine, c, t, func(reason string) {
+		s.blind.Add(1)
+		s.Log.Warn("connection passed on unread", "session", id, "proxy", r.Protocol, "reason", reason)
+	})
+	d := &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder()}
+	d.run(ctx)
+	s.end(c, sess, t)
+}
+
+func (s *Server) end(c *conn, sess *Session, t Tracker) {
+	now := s.Clock()
+	for _, op := range sess.Close() {
+		s.recorder().Op(op)
+	}
+	s.Engine.Closed(c, now)
+	s.recorder().End(c.id, now)
+	if t.Ended != nil {
+		t.Ended()
+	}
+	if h := c.peer.Owner.Handle; h != nil {
+		h.Close()
+	}
+}
+
+func (s *Server) unreachable(ctx context.Context, client net.Conn, r Route, err error) {
+	client.Close()
+	if ctx.Err() == nil {
+		s.Log.Error("upstream cannot be reached", "proxy", r.Protocol, "upstream", r.Upstream, "err", err)
+	}
+}
+
+func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {
+	return s.Freezer.Lookup(ctx, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
+}
+
+func (s *Server) recorder() Recorder {
+	if s.Recorder == nil {
+		return nobody{}
+	}
+	return s.Recorder
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort()
+	}
+	ap, _ := netip.ParseAddrPort(a.String())
+	return ap
+}
+
+type nobody struct{}
+
+func (nobody) Op(*lock.Op)              {}
+func (nobody) End(uint64, lock.Instant) {}

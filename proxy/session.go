@@ -1,0 +1,271 @@
+package proxy
+
+import (
+	"sync"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Direction is one of the two streams of a session.
+type Direction int
+
+// The directions.
+const (
+	ToUpstream Direction = iota // requests
+	ToClient                    // replies
+)
+
+// A Step tells the driver what to do with the bytes that it has read and not
+// yet written: forward the first Forward bytes in one write, discard Drop bytes
+// behind them, write Answer to the client, then wait for Gate if there is one.
+// With More or a Gate, Next has to be called again.
+type Step struct {
+	Forward int
+	Drop    int
+	Answer  []byte
+	Gate    *Gate
+	More    bool
+}
+
+// A Session is one client connection and its upstream connection, without the
+// connections. Feed and Next of one direction are called by one goroutine; the
+// two directions may run at the same time.
+type Session struct {
+	conn *conn
+
+	mu      sync.Mutex
+	tracker wire.Tracker
+	engine  *Engine
+	flows   [2]flow
+	asked   []*lock.Op // requests that passed and have no reply, oldest first
+	blind   func(reason string)
+	done    []*lock.Op // finished, for the recorder
+}
+
+// A flow is one direction. Offsets count from the start of the stream.
+type flow struct {
+	base    int64 // first byte that the driver has not been told to forward
+	fed     int64 // behind the last byte fed
+	clear   int64 // what comes before may be forwarded
+	marks   []wire.Mark
+	known   bool // the engine has seen the first mark's request
+	decided bool // the first mark's moment has been decided
+	arrived []arrival
+	landing []landing // replies handed to the driver and not reported as written
+}
+
+type arrival struct {
+	end int64
+	at  lock.Instant
+}
+
+type landing struct {
+	op  *lock.Op
+	end int64
+}
+
+// NewSession returns a session on an open connection of the engine. blind is
+// told, at most once, why the stream is not read any further.
+func NewSession(e *Engine, c *conn, t wire.Tracker, blind func(reason string)) *Session {
+	return &Session{conn: c, engine: e, tracker: t, blind: blind}
+}
+
+// Feed scans the next bytes of a direction, read at the instant now. The chunk
+// is not kept.
+func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.flows[dir]
+	f.fed += int64(len(chunk))
+	f.arrived = append(f.arrived, arrival{f.fed, now})
+	before := len(f.marks)
+	if dir == ToUpstream {
+		f.marks, f.clear = s.tracker.Client(chunk, f.marks)
+	} else {
+		f.marks, f.clear = s.tracker.Upstream(chunk, f.marks)
+	}
+	for _, m := range f.marks[before:] {
+		s.stamp(m, f, now)
+	}
+}
+
+func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
+	switch m.Kind {
+	case wire.Request:
+		m.Op.A = now
+	case wire.Reply:
+		m.Op.R = f.arrivalOf(m.Start, now)
+	case wire.Settle:
+		if m.Op.Kind == lock.Write {
+			m.Op.Z = now
+		}
+	}
+}
+
+func (f *flow) arrivalOf(offset int64, now lock.Instant) lock.Instant {
+	for _, a := range f.arrived {
+		if offset < a.end {
+			return a.at
+		}
+	}
+	return now
+}
+
+// Next decides the moments found so far in a direction, as far as it can, and
+// says what may go on. It is called after each Feed, and again after the gate
+// of the last step has opened.
+func (s *Session) Next(dir Direction, now lock.Instant) Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.flows[dir]
+	if g := s.conn.stall.Load(); g != nil && !g.Opened() {
+		return Step{Gate: g}
+	}
+	for i := range f.marks {
+		m := f.marks[i]
+		if !f.decided {
+			if g := s.decide(f, m, now); g != nil {
+				f.marks = f.marks[i:]
+				return f.cut(m.Start, Step{Gate: g})
+			}
+		}
+		f.known, f.decided = false, false
+		s.pass(f, m, now)
+		if m.Kind == wire.Answer {
+			f.marks = f.marks[i+1:]
+			step := f.cut(m.Start, Step{Answer: m.Bytes, More: true})
+			step.Drop = int(m.End - f.base)
+			f.base = m.End
+			return step
+		}
+	}
+	f.marks = f.marks[:0]
+	return f.cut(f.clear, Step{})
+}
+
+func (f *flow) cut(at int64, step Step) Step {
+	if at > f.base {
+		step.Forward = int(at - f.base)
+		f.base = at
+	}
+	for len(f.arrived) > 0 && f.arrived[0].end <= f.base {
+		f.arrived = f.arrived[1:]
+	}
+	return step
+}
+
+func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
+	f.decided = true
+	switch m.Kind {
+	case wire.Request:
+		if f.known {
+			return s.engine.Before(s.conn, m.Op, now)
+		}
+		g, again := s.engine.Request(s.conn, m.Op, m.Start < m.End, now)
+		f.known, f.decided = true, !again
+		return g
+	case wire.Reply:
+		return s.engine.Reply(s.conn, m.Op, m.Start < m.End, now)
+	case wire.Blind:
+		s.blind(m.Reason)
+	}
+	return nil
+}
+
+func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
+	switch m.Kind {
+	case wire.Request:
+		m.Op.F = now
+		s.asked = append(s.asked, m.Op)
+	case wire.Reply:
+		f.landing = append(f.landing, landing{m.Op, m.End})
+		s.forget(m.Op)
+	case wire.Settle:
+		s.settle(m.Op)
+	}
+}
+
+func (s *Session) forget(op *lock.Op) {
+	for i, o := range s.asked {
+		if o == op {
+			s.asked = append(s.asked[:i], s.asked[i+1:]...)
+			return
+		}
+	}
+}
+
+// Sent reports that everything which Next released in a direction has been
+// written, at the instant now. It returns the ops that are finished, which then
+// belong to the caller.
+func (s *Session) Sent(dir Direction, now lock.Instant) []*lock.Op {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.flows[dir]
+	if len(f.landing) == 0 {
+		return s.take()
+	}
+	gone := s.conn.peer.gone()
+	keep := f.landing[:0]
+	for _, l := range f.landing {
+		if l.end > f.base {
+			keep = append(keep, l)
+			continue
+		}
+		if !gone {
+			l.op.D = now
+		}
+		s.deliver(l.op)
+	}
+	f.landing = keep
+	return s.take()
+}
+
+func (s *Session) deliver(op *lock.Op) {
+	if unsettled(op) {
+		s.asked = append(s.asked, op)
+		return
+	}
+	s.done = append(s.done, op)
+}
+
+// unsettled reports whether an op still waits for the end of its implicit
+// transaction, which says whether it took effect.
+func unsettled(op *lock.Op) bool {
+	return op.Kind == lock.Write && op.Implicit && op.Z == 0
+}
+
+// settle finishes an op that was delivered before its transaction ended. One
+// that is still to be delivered is finished there.
+func (s *Session) settle(op *lock.Op) {
+	for i, o := range s.asked {
+		if o == op {
+			s.asked = append(s.asked[:i], s.asked[i+1:]...)
+			s.done = append(s.done, op)
+			return
+		}
+	}
+}
+
+// Close ends the session and returns the ops that never got their reply.
+func (s *Session) Close() []*lock.Op {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.flows[ToClient].landing {
+		s.done = append(s.done, l.op)
+	}
+	for _, op := range s.asked {
+		if op.Outcome == lock.Pending || (unsettled(op) && op.Outcome == lock.Done) {
+			op.Outcome = lock.Unknown
+		}
+		s.done = append(s.done, op)
+	}
+	s.asked, s.flows[ToClient].landing = nil, nil
+	return s.take()
+}
+
+func (s *Session) take() []*lock.Op {
+	out := s.done
+	s.done = nil
+	return out
+}
