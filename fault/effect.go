@@ -110,7 +110,7 @@ func (p *parser) gate() error {
 		case c == "":
 			return p.fail(at, "expected a condition such as next-write, %s", p.found())
 		case !slices.Contains(conditions(), c):
-			return p.fail(at, "unknown condition %q, the nearest known one is %s", shown(c),
+			return p.fail(at, "unknown condition %s, the nearest known one is %s", quoted(c),
 				nearest(c, append(conditions(), "signal:NAME")))
 		}
 		if !p.accept("+") {

@@ -122,3 +122,14 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// NamesTable reports whether the name of an event, as a rule writes it with or
+// without its protocol, is that of a table and not of a key.
+func NamesTable(event string) bool {
+	proto, name, prefixed := strings.Cut(event, ":")
+	if !prefixed {
+		proto, name = string(defaultProto(event)), event
+	}
+	lockish := isClass(name) && defaultProto(name) == ""
+	return lock.Protocol(proto) == lock.Postgres && !lockish
+}

@@ -28,7 +28,7 @@ func (p *parser) key() error {
 	case name == "":
 		return p.fail(at, "expected one of scope, max, cooldown, name, %s", p.found())
 	case !ok:
-		return p.fail(at, "unknown key %q, the nearest known one is %s", shown(name),
+		return p.fail(at, "unknown key %s, the nearest known one is %s", quoted(name),
 			nearest(name, []string{"scope", "max", "cooldown", "timeout", "name", "mode"}))
 	case !p.accept("="):
 		return p.fail(p.pos, `expected "=" after %s, %s`, name, p.found())
@@ -48,7 +48,7 @@ func (p *parser) scope() error {
 	case s == ScopeConn && p.rule.Event == tick:
 		return p.fail(at, "a tick has no connection, expected scope=process")
 	case s != ScopeConn && s != ScopeProcess && s != ScopeCgroup:
-		return p.fail(at, "unknown scope %q, expected %s", shown(string(s)), p.scopes())
+		return p.fail(at, "unknown scope %s, expected %s", quoted(string(s)), p.scopes())
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func (r *Rule) named(op *lock.Op) (string, bool) {
 	}
 	found, ok := "", false
 	for _, table := range tables(op) {
-		if r.matchesTable(table) && (!ok || table < found) {
-			found, ok = table, true
+		if name := lock.TableName(table); r.matchesTable(table) && (!ok || name < found) {
+			found, ok = name, true
 		}
 	}
 	return short(found), ok || r.Glob == ""
@@ -75,13 +75,14 @@ func tables(op *lock.Op) []string {
 	return op.Tables
 }
 
-// matchesTable takes the table as the statement has it, and without its schema.
+// matchesTable takes the table as the statement has it, without its schema, and
+// where it has none with the default one.
 func (r *Rule) matchesTable(table string) bool {
 	if r.Glob == "" || globMatch(r.Glob, table) {
 		return true
 	}
 	dot := strings.LastIndexByte(table, '.')
-	return dot >= 0 && globMatch(r.Glob, table[dot+1:])
+	return dot >= 0 && globMatch(r.Glob, table[dot+1:]) || dot < 0 && globMatch(r.Glob, "public."+table)
 }
 
 // label is the name that an op's events are counted and shown under.
@@ -89,7 +90,7 @@ func label(op *lock.Op) string {
 	switch {
 	case op.Key == "" && op.Proto != lock.Redis:
 		if t := tables(op); len(t) > 0 {
-			return short(slices.Min(t))
+			return short(lock.TableName(slices.Min(t)))
 		}
 		return ""
 	case op.DB != 0:

@@ -30,12 +30,20 @@ func (e *Error) Error() string {
 
 // shown makes a text fit for one line of a terminal.
 func shown(s string) string {
+	s = cut(s)
+	odd := func(r rune) bool { return !strconv.IsPrint(r) }
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+func quoted(s string) string { return strconv.Quote(cut(s)) }
+
+func cut(s string) string {
 	const most = 200
 	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return strconv.Quote(s)
+		return s[:most] + "..."
 	}
 	return s
 }
@@ -164,7 +172,7 @@ func (p *parser) decimal(what string) (float64, error) {
 		return 0, p.fail(at, "expected %s, %s", what, p.found())
 	}
 	if err != nil {
-		return 0, p.fail(at, "expected %s, found %q", what, shown(s))
+		return 0, p.fail(at, "expected %s, found %s", what, quoted(s))
 	}
 	return f, nil
 }
@@ -173,7 +181,7 @@ func (p *parser) decimal(what string) (float64, error) {
 func (p *parser) duration(what string) (time.Duration, error) {
 	at := p.pos
 	if p.accept("-") {
-		return 0, p.fail(at, "expected %s, which cannot be negative", what)
+		return 0, p.fail(at, "a negative duration, expected %s", what)
 	}
 	s := p.take(func(c byte) bool { return digit(c) || letter(c) || c == '.' || c >= utf8.RuneSelf })
 	d, err := time.ParseDuration(s)
@@ -183,7 +191,7 @@ func (p *parser) duration(what string) (time.Duration, error) {
 	case err != nil && strings.Trim(s, "0123456789.") == "":
 		return 0, p.fail(p.pos, "expected a unit after %s: ns, us, ms, s, m or h", shown(s))
 	case err != nil:
-		return 0, p.fail(at, "expected %s, found %s", what, strconv.Quote(shown(s)))
+		return 0, p.fail(at, "expected %s, found %s", what, quoted(s))
 	case s == "0":
 		return 0, p.fail(p.pos, "expected a unit after 0: ns, us, ms, s, m or h")
 	case d > longest:
@@ -216,7 +224,7 @@ func (p *parser) event() error {
 	if p.accept(":") {
 		p.rule.Proto = lock.Protocol(name)
 		if p.rule.Proto != lock.Redis && p.rule.Proto != lock.Postgres {
-			return p.fail(at, "unknown protocol %q, expected redis: or pg:", shown(name))
+			return p.fail(at, "unknown protocol %s, expected redis: or pg:", quoted(name))
 		}
 		at = p.pos
 		name = p.take(word)
@@ -237,7 +245,7 @@ func (p *parser) meaning(at int) error {
 	case name == tick:
 		return nil
 	case !isClass(name) && !isVerb("", name):
-		return p.fail(at, "unknown event %q, the nearest known one is %s", shown(name), nearest(name, known()))
+		return p.fail(at, "unknown event %s, the nearest known one is %s", quoted(name), nearest(name, known()))
 	case proto == "":
 		p.rule.Proto = defaultProto(name)
 		if p.rule.Proto == "" && !isClass(name) {

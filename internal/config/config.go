@@ -1,0 +1,131 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Config is what a file says, each list in the file's order.
+type Config struct {
+	Proxies    []Proxy
+	Locks      []lock.Declaration // one for each table of each lock
+	Rules      []fault.Rule
+	Invariants []Invariant
+}
+
+// A Proxy is one way through the daemon. The addresses are HOST:PORT.
+type Proxy struct {
+	Name     string
+	Protocol lock.Protocol
+	Listen   string
+	Upstream string
+}
+
+// An Invariant is something that must hold of the data.
+type Invariant struct {
+	Name  string
+	Kind  string // "counter" or "fence"
+	Query string // SQL that gives one number
+	Lock  string // key of the lock that guards it; "" when none was named
+}
+
+// Load reads the file at path. An error of its contents is an *[Error].
+func Load(path string) (*Config, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err // it names the path
+	}
+	return Parse(filepath.Clean(path), b)
+}
+
+// Parse reads the text of a file; name is what errors call it. An error is an
+// *[Error].
+func Parse(name string, text []byte) (*Config, error) {
+	r := &reader{name: name, text: string(text)}
+	c := &Config{}
+	if root := r.root(); r.err == nil {
+		r.config(c, root)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return c, nil
+}
+
+func (r *reader) config(c *Config, root ast.Node) {
+	m := r.mapping(root, "version", "proxies", "locks", "rules", "invariants")
+	r.version(m)
+	for _, p := range r.entries(m.get("proxies")) {
+		c.Proxies = append(c.Proxies, r.proxy(p))
+	}
+	locks := locks{}
+	for _, n := range r.items(m.get("locks")) {
+		c.Locks = append(c.Locks, locks.add(r, n)...)
+	}
+	names := map[string]bool{}
+	for _, n := range r.items(m.get("rules")) {
+		c.Rules = append(c.Rules, r.rule(n, locks, names))
+	}
+	for _, n := range r.items(m.get("invariants")) {
+		c.Invariants = append(c.Invariants, r.invariant(n, locks))
+	}
+}
+
+func (r *reader) version(m mapping) {
+	n := r.need(m, "version")
+	if n != nil && r.scalar(n) != "1" {
+		r.fail(n, "unknown version %s, expected 1", r.scalar(n))
+	}
+}
+
+func (r *reader) proxy(e entry) Proxy {
+	m := r.mapping(e.value, "listen", "upstream", "protocol")
+	return Proxy{
+		Name:     e.name,
+		Protocol: r.protocol(e, m),
+		Listen:   r.address(m, "listen"),
+		Upstream: r.address(m, "upstream"),
+	}
+}
+
+func (r *reader) protocol(e entry, m mapping) lock.Protocol {
+	name, at := e.name, m.get("protocol")
+	if at != nil {
+		name = r.oneOf(at, "redis", "postgres")
+	}
+	p, ok := protocolOf(name)
+	if !ok {
+		r.fail(e.key, "the name %s tells no protocol, expected one that begins with redis or postgres, or the field protocol", show(name))
+	}
+	return p
+}
+
+func (r *reader) address(m mapping, field string) string {
+	n := r.need(m, field)
+	if n == nil {
+		return ""
+	}
+	s := r.scalar(n)
+	if err := checkAddress(s, field == "upstream"); err != nil {
+		r.fail(n, "%s", err)
+	}
+	return s
+}
+
+func (r *reader) invariant(n ast.Node, known locks) Invariant {
+	m := r.mapping(n, "name", "kind", "query", "lock")
+	i := Invariant{
+		Name:  r.scalar(r.need(m, "name")),
+		Kind:  r.oneOf(r.need(m, "kind"), "counter", "fence"),
+		Query: r.scalar(r.need(m, "query")),
+	}
+	if l := m.get("lock"); l != nil {
+		i.Lock = known.named(r, l).key
+	}
+	return i
+}
