@@ -1,0 +1,33 @@
+# Two commands do everything on a fresh Debian machine: make demo, make test.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+export CGO_ENABLED ?= 0
+
+.PHONY: build demo test race check bench fuzz clean
+
+build: ## static binaries in bin/
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+demo: ## catch a lost update on real Redis and Postgres, in about two minutes
+	@[ -n "$$REDIS_URL" -a -n "$$DATABASE_URL" ] || ./scripts/need.sh redis postgres
+	@go run ./internal/demo
+
+test: ## every test, against real servers, under the race detector
+	./scripts/need.sh redis postgres python cc
+	@$(MAKE) --no-print-directory check
+	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
+
+check: ## formatting and vet
+	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+
+bench: ## throughput beside a direct connection and a bare copying proxy; freezer latencies
+	./scripts/need.sh redis postgres
+	go run ./bench
+
+fuzz: ## each fuzz target for 30 s
+	./scripts/fuzz.sh 30s
+
+clean:
+	rm -rf bin out

@@ -1,0 +1,109 @@
+// Command demo is what `make demo` runs: the project's main job on real servers.
+//
+// It starts a Redis and a Postgres of its own in a temporary folder (or uses
+// those that REDIS_URL and DATABASE_URL name), builds both commands, runs
+// `probe load` as the service under test below `lockfaultd run` once for each
+// row of the table, prints the table and removes everything. Each row is judged
+// by lockfaultd from the wire alone; a row that did not come out as it must is
+// marked and makes the exit status 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "lockfaultd-demo-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return fmt.Errorf("open folder: %w", err)
+	}
+	servers, err := start(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer servers.stop()
+	progress("building")
+	d := &demo{dir: dir, servers: servers}
+	if err := d.build(ctx); err != nil {
+		return err
+	}
+	return d.table(ctx)
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
+
+// servers are the Redis and the Postgres that the rows run on.
+type servers struct {
+	redis, database string
+	own             []*testbed.Server
+}
+
+func start(ctx context.Context, dir string) (*servers, error) {
+	s := &servers{redis: os.Getenv("REDIS_URL"), database: os.Getenv("DATABASE_URL")}
+	if s.redis != "" && s.database != "" {
+		progress("using REDIS_URL and DATABASE_URL")
+		return s, nil
+	}
+	progress("starting a private Redis and Postgres")
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	redis, err := testbed.StartRedis(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	s.own = append(s.own, redis)
+	postgres, err := testbed.StartPostgres(ctx, dir)
+	if err != nil {
+		s.stop()
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	s.own = append(s.own, postgres)
+	s.redis, s.database = redis.URL(), postgres.URL()
+	return s, nil
+}
+
+func (s *servers) stop() {
+	for _, own := range s.own {
+		own.Stop()
+	}
+}
+
+// report is what the demo reads of report.json.
+type report struct {
+	Exit    int
+	Counter struct {
+		NetDeficit int `json:"net_deficit"`
+	}
+	Verdicts []struct {
+		Code, Level, Class string
+		Count              int
+	}
+	Facts struct{ Overlap int }
+}
+
+// load is what the demo reads of the service's own summary.
+type load struct{ Writes, Rejected, Overlaps, Lost int }
+
+func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }

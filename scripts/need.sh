@@ -1,0 +1,50 @@
+#!/bin/sh
+# Makes sure that what was named is there: redis, postgres, python, cc. On Debian as
+# root it installs what is missing; elsewhere it says what to install.
+set -eu
+
+packages=
+for need in "$@"; do
+    case $need in
+    redis)
+        command -v redis-server >/dev/null 2>&1 && command -v redis-benchmark >/dev/null 2>&1 ||
+            packages="$packages redis-server redis-tools"
+        ;;
+    postgres)
+        ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && command -v psql >/dev/null 2>&1 ||
+            packages="$packages postgresql"
+        ;;
+    python)
+        /usr/bin/python3 -c 'import redis, asyncpg' >/dev/null 2>&1 ||
+            packages="$packages python3 python3-redis python3-asyncpg"
+        ;;
+    cc)
+        command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
+        ;;
+    *)
+        echo "need.sh: what is $need? expected redis, postgres, python or cc" >&2
+        exit 2
+        ;;
+    esac
+done
+[ -n "$packages" ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
+    echo "Missing. On Debian, as root: apt-get install$packages" >&2
+    echo "(make demo can use your own servers instead: set REDIS_URL and DATABASE_URL)" >&2
+    exit 1
+fi
+echo "installing$packages" >&2
+export DEBIAN_FRONTEND=noninteractive
+# The packages' own servers are not wanted: everything here starts its own.
+policy=/usr/sbin/policy-rc.d
+made=
+if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    made=1
+fi
+trap '[ -z "$made" ] || rm -f "$policy"' EXIT
+apt-get update -qq >/dev/null
+# shellcheck disable=SC2086
+apt-get install -y -qq --no-install-recommends $packages >/dev/null
