@@ -13,7 +13,9 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
 
-func selfAsWorker() []string { return []string{"/proc/self/exe", workerArg} }
+func selfAsWorker() Program {
+	return Program{Path: "/proc/self/exe", Args: []string{"worker", workerArg}}
+}
 
 // testLoad is a load that passes Validate.
 func testLoad(redisURL, databaseURL string) Load {

@@ -34,18 +34,23 @@ type Summary struct {
 // endLimit bounds the last look at the counter, after the workers.
 const endLimit = 30 * time.Second
 
-// Run prepares the table, starts the workers as processes of the command
-// argv, waits for all of them and sums up. A worker is told its part on its
-// stdin, which stays open as long as we live, and reports one JSON line on its
-// stdout; see [ServeWorker]. When ctx is done the workers finish the section in
-// hand. A worker that failed is an error, beside the summary of what the
-// others did.
-func (l Load) Run(ctx context.Context, argv []string, stderr *os.File) (Summary, error) {
+// A Program is how to start a worker: a process that calls [ServeWorker].
+type Program struct {
+	Path string
+	Args []string // the first is the name by which it is called
+}
+
+// Run prepares the table, starts the workers as processes of p, waits for all
+// of them and sums up. A worker is told its part on its stdin, which stays open
+// as long as we live, and reports one JSON line on its stdout. When ctx is done
+// the workers finish the section in hand. A worker that failed is an error,
+// beside the summary of what the others did.
+func (l Load) Run(ctx context.Context, p Program, stderr *os.File) (Summary, error) {
 	start, err := l.prepare(ctx)
 	if err != nil {
 		return Summary{}, err
 	}
-	reports, workErr := l.runWorkers(ctx, argv, stderr)
+	reports, workErr := l.runWorkers(ctx, p, stderr)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 	defer cancel()
 	counter, err := l.end(last)
@@ -56,13 +61,13 @@ func (l Load) Run(ctx context.Context, argv []string, stderr *os.File) (Summary,
 }
 
 // runWorkers waits for every worker, whatever becomes of the others.
-func (l Load) runWorkers(ctx context.Context, argv []string, stderr *os.File) ([]WorkerReport, error) {
+func (l Load) runWorkers(ctx context.Context, p Program, stderr *os.File) ([]WorkerReport, error) {
 	reports, errs := make([]WorkerReport, l.Workers), make([]error, l.Workers)
 	var all sync.WaitGroup
 	for i := range l.Workers {
 		all.Go(func() {
 			name := "worker-" + strconv.Itoa(i+1)
-			reports[i], errs[i] = l.runWorker(ctx, name, argv, stderr)
+			reports[i], errs[i] = l.runWorker(ctx, name, p, stderr)
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", name, errs[i])
 			}
@@ -74,15 +79,16 @@ func (l Load) runWorkers(ctx context.Context, argv []string, stderr *os.File) ([
 
 // runWorker starts one process and waits for it. Its group is its own, so that
 // a terminal's ^C comes through us alone and only once.
-func (l Load) runWorker(ctx context.Context, name string, argv []string, stderr *os.File) (WorkerReport, error) {
+func (l Load) runWorker(ctx context.Context, name string, p Program, stderr *os.File) (WorkerReport, error) {
 	order, err := json.Marshal(workOrder{Name: name, Load: l})
 	if err != nil {
 		return WorkerReport{}, fmt.Errorf("write order: %w", err)
 	}
 	var out bytes.Buffer
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &out, stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := &exec.Cmd{
+		Path: p.Path, Args: p.Args, Stdout: &out, Stderr: stderr,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return WorkerReport{}, fmt.Errorf("make pipe: %w", err)

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+	"github.com/lockfaultd/lockfaultd/report"
+)
+
+const verifyExample = `probe verify --history FILE [flags]
+
+Examples:
+  probe verify --history out/history.jsonl
+  probe verify --history out/history.jsonl --database "$DATABASE_URL" \
+      --counter 'SELECT value FROM counter WHERE id = 1' --lock 'lock:counter=counter.fence'
+
+The judge sees ops alone, never what was injected. Where the invariants stood at
+the start is in the history; with --database their present values end the sums,
+so ask before anybody writes again. Exit status: 10 with PROVEN harm, 11 when
+the evidence does not suffice, else 0.`
+
+func verifyCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:      "verify",
+		Usage:     "judge a history, from its ops alone",
+		UsageText: verifyExample,
+		Flags:     judgeFlags(),
+		Action:    verify,
+	})
+}
+
+func verify(c *cli.Context) error {
+	j, err := judge(c)
+	if err != nil {
+		return err
+	}
+	outcome := j.run().Outcome()
+	if err := writeVerdicts(c.App.Writer, j.result, outcome); err != nil {
+		return err
+	}
+	return exit(outcome)
+}
+
+// exit makes the outcome our exit status.
+func exit(o report.Outcome) error {
+	if o.Exit == 0 {
+		return nil
+	}
+	return statusError(o.Exit)
+}
+
+// writeVerdicts prints everything that the judge found, proof by proof.
+func writeVerdicts(w io.Writer, r check.Result, o report.Outcome) error {
+	p := printer{w: w}
+	p.line("%s (exit %d): %s", o.Word, o.Exit, o.Why)
+	f := r.Facts
+	p.line("%d ops, %d grants, %d refusals, %d sections, %d leases ended while held, %d overlaps",
+		f.Ops, f.Grants, f.Refusals, f.Sections, f.EndedWhileHeld, len(f.Overlaps))
+	for _, v := range r.Verdicts {
+		p.verdict(v)
+	}
+	for _, c := range r.Counters {
+		p.counter(c)
+	}
+	for _, g := range r.Fences {
+		p.line("fence %s: %d to %d, %d writes accepted, %d rejected, %d regressions",
+			place(g.Name, g.Table, g.Column), g.Lowest, g.Highest, g.Accepted, g.Rejected, g.Regressions)
+	}
+	return p.err
+}
+
+// A printer keeps its first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) verdict(v check.Verdict) {
+	where := ""
+	if v.Lock != "" {
+		where += " lock " + v.Lock
+	}
+	if v.Table != "" {
+		where += " table " + v.Table
+	}
+	p.line("%s %s %s (%s) x%d%s", v.Code, v.Name, v.Level, v.Class, v.Count, where)
+	if v.Proof != "" {
+		p.line("  %s", v.Proof)
+	}
+}
+
+func (p *printer) counter(c check.Counter) {
+	name := place(c.Name, c.Table, c.Column)
+	if !c.Known {
+		p.line("counter %s: acknowledged %d, its change is not known", name, c.Acknowledged)
+		return
+	}
+	p.line("counter %s: acknowledged %d, change %d (from %d to %d), net deficit %d",
+		name, c.Acknowledged, c.Change, c.Start, c.End, c.NetDeficit)
+	p.line("  %d writes from a stale base, %d victims, %d without an answer", c.StaleBase, c.Victims, c.Unknown)
+}
+
+// place names a figure by its column where that is known.
+func place(name, table, column string) string {
+	if table == "" {
+		return name
+	}
+	return table + "." + column
+}
