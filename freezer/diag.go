@@ -1,0 +1,199 @@
+package freezer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The parts of linux/inet_diag.h that the package uses.
+const (
+	requestSize    = 56
+	answerSize     = 72
+	noCookie       = 0xffffffff
+	attrCgroupID   = 21
+	tcpEstablished = 1
+	tcpCloseWait   = 8
+	tcpListen      = 10
+)
+
+// socket is what the kernel says of one TCP socket.
+type socket struct {
+	local, remote netip.AddrPort
+	state         uint8
+	inode         uint32
+	cgroup        uint64 // v2 cgroup at the time of socket(); 0 unknown, 1 the root
+}
+
+// diag asks the kernel for sockets by their exact addresses. Its netlink socket
+// stays open, since opening one costs more than the question.
+type diag struct {
+	mu   sync.Mutex
+	conn *netlink.Conn
+}
+
+func (d *diag) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn == nil {
+		return nil
+	}
+	err := d.conn.Close()
+	d.conn = nil
+	return err
+}
+
+// connection finds the client's end of a connection. A socket that is bound to
+// a device is found only when its device is named, so they are tried in turn.
+func (d *diag) connection(local, remote netip.AddrPort) (socket, error) {
+	s, err := d.exact(local, remote, zoneIndex(local, remote))
+	if err == nil || !errors.Is(err, ErrNoConnection) {
+		return s, err
+	}
+	devices, _ := net.Interfaces()
+	for _, dev := range devices {
+		if s, err := d.exact(local, remote, uint32(dev.Index)); err == nil {
+			return s, nil
+		}
+	}
+	return socket{}, err
+}
+
+// exact asks for one connection, and believes the answer only where it is that
+// connection: the kernel answers with a listener on the port when it is gone.
+func (d *diag) exact(local, remote netip.AddrPort, device uint32) (socket, error) {
+	s, err := d.ask(local, remote, device)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return socket{}, ErrNoConnection
+	case err != nil:
+		return socket{}, fmt.Errorf("ask the kernel for a socket: %w", err)
+	case s.local != plain(local) || s.remote != plain(remote):
+		return socket{}, ErrNoConnection
+	case s.state != tcpEstablished && s.state != tcpCloseWait, s.inode == 0:
+		return socket{}, ErrNoConnection
+	}
+	return s, nil
+}
+
+// listener returns the inode of the socket that accepts connections to addr,
+// or 0 where there is none on this host.
+func (d *diag) listener(addr netip.AddrPort) uint32 {
+	none := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	if addr.Addr().Unmap().Is6() {
+		none = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+	}
+	s, err := d.ask(addr, none, 0)
+	if err != nil || s.state != tcpListen {
+		return 0
+	}
+	return s.inode
+}
+
+func (d *diag) ask(local, remote netip.AddrPort, device uint32) (socket, error) {
+	m := netlink.Message{
+		Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request},
+		Data:   request(local, remote, device),
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn == nil {
+		c, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+		if err != nil {
+			return socket{}, fmt.Errorf("open netlink: %w", err)
+		}
+		d.conn = c
+	}
+	answers, err := d.conn.Execute(m)
+	if err != nil {
+		d.forget(err)
+		return socket{}, err
+	}
+	if len(answers) != 1 {
+		return socket{}, fmt.Errorf("%d answers to one question", len(answers))
+	}
+	return parseAnswer(answers[0].Data)
+}
+
+// forget drops a netlink socket whose next answer might belong to a question
+// that has been given up.
+func (d *diag) forget(err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	d.conn.Close()
+	d.conn = nil
+}
+
+// plain is the address as it is compared: 4 in 6 unwrapped, without a zone.
+func plain(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
+func zoneIndex(addrs ...netip.AddrPort) uint32 {
+	for _, a := range addrs {
+		if dev, err := net.InterfaceByName(a.Addr().Zone()); err == nil {
+			return uint32(dev.Index)
+		}
+	}
+	return 0
+}
+
+// request builds a struct inet_diag_req_v2.
+func request(local, remote netip.AddrPort, device uint32) []byte {
+	local, remote = plain(local), plain(remote)
+	b := make([]byte, requestSize)
+	b[0] = unix.AF_INET
+	if local.Addr().Is6() {
+		b[0] = unix.AF_INET6
+	}
+	b[1] = unix.IPPROTO_TCP
+	binary.NativeEndian.PutUint32(b[4:], ^uint32(0))
+	binary.BigEndian.PutUint16(b[8:], local.Port())
+	binary.BigEndian.PutUint16(b[10:], remote.Port())
+	copy(b[12:28], local.Addr().AsSlice())
+	copy(b[28:44], remote.Addr().AsSlice())
+	binary.NativeEndian.PutUint32(b[44:], device)
+	binary.NativeEndian.PutUint32(b[48:], noCookie)
+	binary.NativeEndian.PutUint32(b[52:], noCookie)
+	return b
+}
+
+// parseAnswer reads a struct inet_diag_msg and the attributes behind it.
+func parseAnswer(b []byte) (socket, error) {
+	if len(b) < answerSize {
+		return socket{}, fmt.Errorf("answer of %d bytes, expected %d", len(b), answerSize)
+	}
+	s := socket{
+		state:  b[1],
+		local:  addrPort(b[0], b[8:24], b[4:6]),
+		remote: addrPort(b[0], b[24:40], b[6:8]),
+		inode:  binary.NativeEndian.Uint32(b[68:]),
+	}
+	attrs, err := netlink.UnmarshalAttributes(b[answerSize:])
+	if err != nil {
+		return s, nil // the cgroup is only a hint
+	}
+	for _, a := range attrs {
+		if a.Type == attrCgroupID && len(a.Data) == 8 {
+			s.cgroup = binary.NativeEndian.Uint64(a.Data)
+		}
+	}
+	return s, nil
+}
+
+func addrPort(family byte, addr, port []byte) netip.AddrPort {
+	n := 4
+	if family == unix.AF_INET6 {
+		n = 16
+	}
+	a, _ := netip.AddrFromSlice(addr[:n])
+	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(port))
+}

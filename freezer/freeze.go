@@ -1,0 +1,273 @@
+package freezer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Scope is how much of an owner is frozen.
+type Scope string
+
+// The scopes.
+const (
+	ScopeProcess Scope = "process" // every thread of every process that holds the connection
+	ScopeTree    Scope = "tree"    // refused: not built
+	ScopeCgroup  Scope = "cgroup"  // the cgroup of the processes that hold it, and all below
+)
+
+// guardGrace is how long after its maximum a freeze is left to the daemon to end.
+const guardGrace = 250 * time.Millisecond
+
+// Frozen is something that is stopped, until Thaw or its maximum. It is safe
+// for concurrent use.
+type Frozen struct {
+	f         *Freezer
+	id        uint64
+	scope     Scope
+	processes []Process
+	target    target
+	guard     *guardian
+	journal   string
+	keys      []string
+
+	mu      sync.Mutex // held while the target is stopped, and while it is thawed
+	timer   *time.Timer
+	over    bool
+	stopped bool
+	broken  string
+	done    chan struct{}
+}
+
+// Freeze stops what o names and returns after the kernel has confirmed that
+// all of it is stopped. It ends by Thaw, or by itself after max, which must be
+// positive. ctx bounds the freezing, not the time frozen. On an error nothing
+// is left stopped, unless the error names it.
+//
+// Errors: [*Refusal] and nothing was touched; [ErrNoConnection], [*NoHolder]
+// or [ErrGone] where the client has gone meanwhile; [ErrGuard]; [ErrClosed];
+// or which thread did not stop within two seconds, and its state.
+func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Duration) (*Frozen, error) {
+	if max <= 0 {
+		return nil, fmt.Errorf("freeze %s: maximum of %s, expected more than none", o.Client, max)
+	}
+	ps, err := o.holders()
+	if err != nil {
+		return nil, err
+	}
+	z, err := f.freeze(ctx, o, ps, scope, max)
+	if errors.Is(err, errChanged) || errors.Is(err, ErrGone) {
+		// Somebody else holds the connection than at the look-up: once more.
+		var now *Owner
+		if now, err = f.Lookup(ctx, o.Client, o.Server); err != nil {
+			return nil, err
+		}
+		z, err = f.freeze(ctx, now, now.Processes, scope, max)
+	}
+	return z, err
+}
+
+// errChanged: the connection is held by others than it was.
+var errChanged = errors.New("the holders of the connection have changed")
+
+// Check says whether a freeze would be refused now, without touching anything:
+// nil, a [*Refusal], or why that could not be found out.
+func (f *Freezer) Check(o *Owner, scope Scope) error {
+	ps, err := o.holders()
+	if err != nil {
+		return err
+	}
+	defer closeAll(ps)
+	t, err := f.judge(ps, scope)
+	if err == nil && t.group != nil {
+		t.group.close()
+	}
+	return err
+}
+
+// freeze owns ps.
+func (f *Freezer) freeze(ctx context.Context, o *Owner, ps []Process, scope Scope, max time.Duration) (*Frozen, error) {
+	z := &Frozen{f: f, scope: scope, processes: ps, done: make(chan struct{})}
+	err := f.prepare(z, o.Inode, max)
+	if err == nil {
+		err = z.stop(ctx, o.Inode, max)
+	}
+	if err == nil {
+		return z, nil
+	}
+	if left := z.end(""); left != nil {
+		return nil, fmt.Errorf("freeze %s of %s: %v: %w", scope, o.Client, err, left)
+	}
+	return nil, fmt.Errorf("freeze %s of %s: %w", scope, o.Client, err)
+}
+
+// prepare does all that comes before the freeze itself: policy, handles,
+// journal, guard.
+func (f *Freezer) prepare(z *Frozen, inode uint32, max time.Duration) (err error) {
+	keys := keysOf(z.processes)
+	if r := f.take(keys); r != nil {
+		return r
+	}
+	z.keys = keys
+	if !stillHeld(z.processes, inode) {
+		return errChanged
+	}
+	if z.target, err = f.judge(z.processes, z.scope); err != nil {
+		return err
+	}
+	if z.target.group != nil {
+		dir := []string{z.target.group.dir}
+		if r := f.take(dir); r != nil {
+			return r
+		}
+		z.keys = append(z.keys, dir...)
+	}
+	if z.guard, err = f.liveGuard(); err != nil {
+		return err
+	}
+	if err := f.register(z); err != nil {
+		return err
+	}
+	limit := confirmWithin + max + guardGrace
+	z.journal, err = f.journal.write(z.id, z.target.note(), time.Now().Add(limit))
+	if err != nil {
+		return err
+	}
+	arm := order{Op: opArm, ID: z.id, Deadline: monotonic() + int64(limit), Journal: z.journal, Target: z.target.note()}
+	_, err = z.guard.order(arm, z.target.handles())
+	return err
+}
+
+func keysOf(ps []Process) []string {
+	keys := make([]string, len(ps))
+	for i, p := range ps {
+		keys[i] = "pid " + strconv.Itoa(p.PID)
+	}
+	return keys
+}
+
+// register makes the freeze known to Close and to a guard's death.
+func (f *Freezer) register(z *Frozen) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrClosed
+	}
+	f.nextID++
+	z.id = f.nextID
+	f.active[z.id] = z
+	return nil
+}
+
+// stop freezes the target and makes sure that it was worth it.
+func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.over {
+		return fmt.Errorf("%w: it died meanwhile, or the freezer was closed", ErrGuard)
+	}
+	limit := monotonic() + int64(confirmWithin+max+guardGrace)
+	z.stopped = true
+	if err := z.target.stop(ctx); err != nil {
+		return err
+	}
+	if err := z.recheck(inode); err != nil {
+		return err
+	}
+	// The guard may have been sleeping on a later deadline, or the daemon may
+	// itself have been stopped for longer than it.
+	a, err := z.guard.order(order{Op: opMove, ID: z.id, Deadline: monotonic() + int64(max+guardGrace)}, nil)
+	if err != nil {
+		return err
+	}
+	if a.Expired || monotonic() > limit || !z.guard.alive() {
+		return fmt.Errorf("%w: the freeze was over before it was confirmed", ErrGuard)
+	}
+	z.timer = time.AfterFunc(max, func() { _ = z.end("") })
+	return nil
+}
+
+// recheck looks once more at what a moving target may have changed between
+// the policy's word and the kernel's.
+func (z *Frozen) recheck(inode uint32) error {
+	if z.target.group == nil {
+		if !stillHeld(z.processes, inode) {
+			return errChanged
+		}
+		return nil
+	}
+	return z.f.recheckGroup(z.processes, z.target.group)
+}
+
+// Thaw ends the freeze and returns when everything runs again. It is
+// idempotent: after the first that succeeded it does nothing. Its error names
+// each process that a human has to send SIGCONT; it may be called again.
+func (z *Frozen) Thaw() error { return z.end("") }
+
+// Done is closed when the freeze is over, whoever ended it.
+func (z *Frozen) Done() <-chan struct{} { return z.done }
+
+// Broken says how the freeze ended before Thaw or its maximum: somebody else
+// resumed the process, it ended, the guard died. It is "" if it held, and is
+// known once the freeze is over.
+func (z *Frozen) Broken() string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.broken
+}
+
+// Processes returns the holders of the connection that were frozen. They are
+// for reading: the handles in them belong to the freeze.
+func (z *Frozen) Processes() []Process { return append([]Process(nil), z.processes...) }
+
+// end thaws, verifies, and then forgets the freeze, in the order that leaves a
+// record of it as long as anything may be stopped.
+func (z *Frozen) end(why string) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.over {
+		return nil
+	}
+	if z.timer != nil {
+		z.timer.Stop()
+	}
+	if z.stopped {
+		if z.broken == "" {
+			z.broken = z.target.broken()
+		}
+		if err := z.target.thaw(); err != nil {
+			return err
+		}
+		z.stopped = false
+	}
+	z.over = true
+	if z.broken == "" {
+		z.broken = why
+	}
+	err := z.forget()
+	close(z.done)
+	return err
+}
+
+func (z *Frozen) forget() (err error) {
+	if z.guard != nil && z.guard.alive() {
+		if a, err := z.guard.order(order{Op: opDisarm, ID: z.id}, nil); err == nil && a.Expired {
+			z.broken = "the guard thawed it at its deadline"
+		}
+	}
+	if z.journal != "" {
+		err = erase(z.journal)
+	}
+	z.f.mu.Lock()
+	delete(z.f.active, z.id)
+	z.f.mu.Unlock()
+	z.f.give(z.keys)
+	if z.target.group != nil {
+		z.target.group.close()
+	}
+	closeAll(z.processes)
+	return err
+}
