@@ -119,7 +119,7 @@ func (g group) title() string {
 func (g group) where() string {
 	parts := make([]string, 0, 2)
 	if len(g.Locks) > 0 {
-		parts = append(parts, "lock "+few(g.Locks, 3))
+		parts = append(parts, few(g.Locks, 3))
 	}
 	if len(g.Tables) > 0 {
 		parts = append(parts, "table "+few(g.Tables, 3))

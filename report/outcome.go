@@ -155,12 +155,18 @@ func (r Run) excused(g group) bool {
 
 func (r Run) whyHeld(gs []group) string {
 	why := "every check held"
+	switch f := r.Result.Facts; {
+	case f.Ops == 0:
+		why = "nothing was seen, so nothing was checked"
+	case f.Grants == 0:
+		why += ", and no lock was seen"
+	}
 	if len(r.Expect) > 0 {
 		why += ", and " + strings.Join(titles(r.Expect), ", ") + " was found as expected"
 	}
 	for _, g := range gs {
 		if g.Class == string(check.Good) {
-			why += fmt.Sprintf("; %s stale writes or claims were refused", fmt.Sprint(g.Count))
+			why += "; stale writes or claims refused: " + fmt.Sprint(g.Count)
 			break
 		}
 	}

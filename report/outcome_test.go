@@ -42,7 +42,8 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{"every check held", quiet(), 0, "every check held"},
 		{"exercised and held", exercisedRun(), 0, "every check held"},
-		{"a defence worked", fenced(), 0, "6 stale writes or claims were refused"},
+		{"a defence worked", fenced(), 0, "stale writes or claims refused: 6"},
+		{"nothing seen", Run{Watching: true}, 0, "nothing was checked"},
 		{"internal", with(quiet(), internal), 1, "disk full"},
 		{"unreachable", with(quiet(), unreachable), 13, "connection refused"},
 		{"harm", with(exercisedRun(), harm), 10, "PROVEN harm: LF104 lost-update x1"},

@@ -33,20 +33,22 @@ func (p *page) put(label string, hang int, text string) {
 	}
 }
 
-// sub writes a line that belongs to the one above it, indented by depth.
+// sub writes a line that belongs to the one above it, indented by depth; what
+// does not fit on it goes on two further in.
 func (p *page) sub(depth int, text string) {
-	indent := strings.Repeat(" ", margin+depth)
-	for _, line := range wrap(plain(text), width-margin-depth) {
+	indent := strings.Repeat(" ", depth)
+	for _, line := range wrap(plain(text), width-depth-2) {
 		p.raw(indent + line)
+		indent = strings.Repeat(" ", depth+2)
 	}
 }
 
 // item is sub with a dash in front, so that long neighbours stay apart.
 func (p *page) item(depth int, text string) {
-	lead := strings.Repeat(" ", margin+depth) + "- "
-	for _, line := range wrap(plain(text), width-margin-depth-2) {
+	lead := strings.Repeat(" ", depth) + "- "
+	for _, line := range wrap(plain(text), width-depth-2) {
 		p.raw(lead + line)
-		lead = strings.Repeat(" ", margin+depth+2)
+		lead = strings.Repeat(" ", depth+2)
 	}
 }
 
@@ -139,7 +141,7 @@ func cut(word string, n int) []string {
 func breakCommand(command string, n int) []string {
 	var lines []string
 	line := ""
-	for _, word := range shellWords(command) {
+	for _, word := range withValues(shellWords(command), n) {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > n {
 			lines = append(lines, line)
 			line = ""
@@ -152,8 +154,37 @@ func breakCommand(command string, n int) []string {
 	return append(lines, line)
 }
 
-// shellWords splits at spaces outside quotes. A flag keeps its value beside it
-// if the value is quoted, which reads better than either alone.
+// withValues puts a flag and its value together where a line can hold both,
+// and likewise the wrapped command, which read better so.
+func withValues(words []string, n int) []string {
+	var out []string
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if word == "--" {
+			return append(out, wholeOr(words[i:], n)...)
+		}
+		if i+1 < len(words) && takesValue(word) && !strings.HasPrefix(words[i+1], "-") &&
+			utf8.RuneCountInString(word)+1+utf8.RuneCountInString(words[i+1]) <= n {
+			i++
+			word += " " + words[i]
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
+func wholeOr(words []string, n int) []string {
+	if whole := strings.Join(words, " "); utf8.RuneCountInString(whole) <= n {
+		return []string{whole}
+	}
+	return words
+}
+
+func takesValue(word string) bool {
+	return strings.HasPrefix(word, "-") && !strings.Contains(word, "=")
+}
+
+// shellWords splits at spaces outside quotes.
 func shellWords(command string) []string {
 	var words []string
 	var word strings.Builder

@@ -127,6 +127,9 @@ func hostile() Run {
 	}
 	r.Result.Facts.Locks[0].Lock = key
 	r.Rules[0].Text = "--freeze-after read(" + key + ")=ttl"
+	for i := range r.Injections {
+		r.Injections[i].Rule = r.Rules[0].Text
+	}
 	r.Internal = errors.New("write " + key + ": disk full")
 	return r
 }

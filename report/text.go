@@ -12,7 +12,8 @@ import (
 
 // How much of a long list the summary shows; report.json has all of it.
 const (
-	shownProofs = 5
+	shownProofs = 5 // of what fails the run
+	shownOthers = 2 // of what does not
 	shownLocks  = 8
 )
 
@@ -58,20 +59,19 @@ func textExercised(p *page, r Run, o Outcome) {
 	p.put("exercised", 0, exercised(r))
 	for _, u := range r.Rules {
 		t := r.tallyOf(u)
-		p.sub(0, u.Text)
-		p.sub(2, used(u, t))
+		p.sub(2, u.Text)
+		p.sub(6, used(u, t))
 		if o.LF401 {
-			p.sub(2, "why not: "+u.why(t, r.Result.Facts))
+			p.sub(6, "why not: "+u.why(t, r.Result.Facts))
 		}
 	}
 }
 
 func exercised(r Run) string {
 	f := r.Result.Facts
-	said := fmt.Sprintf("%s ended while held, of %s in %s", many(f.EndedWhileHeld, "lease"), many(f.Grants, "grant"),
-		many(len(f.Locks), "lock"))
+	said := fmt.Sprintf("%d of %s ended while held", f.EndedWhileHeld, many(f.Grants, "lease"))
 	if r.Elapsed > 0 {
-		said += " over " + span(r.Elapsed)
+		said += " in " + span(r.Elapsed)
 	}
 	if len(r.Rules) == 0 {
 		return said + ". No rule was armed."
@@ -129,7 +129,7 @@ func lockLine(l check.LockFact) string {
 	if l.Marker {
 		parts = append(parts, "never released: a marker, and no lock")
 	}
-	return keyOf(l) + "  " + strings.Join(parts, ", ")
+	return keyOf(l) + ": " + strings.Join(parts, ", ")
 }
 
 func lease(ttls []time.Duration) string {
@@ -151,7 +151,7 @@ func lease(ttls []time.Duration) string {
 func textTables(p *page, f check.Facts) {
 	var lines []string
 	for _, t := range f.Tables {
-		line := fmt.Sprintf("%s  %s, %s", tableOf(t), many(t.Reads, "read"), many(t.Writes, "write"))
+		line := fmt.Sprintf("%s: %s, %s", tableOf(t), many(t.Reads, "read"), many(t.Writes, "write"))
 		if t.Lock != "" {
 			line += ", under " + t.Lock
 		}
@@ -163,7 +163,7 @@ func textTables(p *page, f check.Facts) {
 	if n := len(lines) - shownLocks; n > 0 {
 		lines = append(lines[:shownLocks], fmt.Sprintf("and %d more", n))
 	}
-	p.list("protects", lines)
+	p.list("tables", lines)
 	if f.Unattributed > 0 {
 		p.put("", 0, many(f.Unattributed, "write")+" to these tables belong to no section for sure")
 	}
@@ -202,38 +202,58 @@ func summary(gs []group) string {
 }
 
 func textGroup(p *page, r Run, g group) {
-	head := fmt.Sprintf("%s %s  %s  x%d", g.Code, g.Name, g.Level, g.Count)
-	if g.Victims > 0 {
-		head += ", " + many(g.Victims, "victim")
-	}
-	head += "  " + g.standing(r)
+	head := fmt.Sprintf("%s: %s %s", g.title(), g.Level, g.meaning())
 	if where := g.where(); where != "" {
-		head += "  (" + where + ")"
+		head += " on " + where
 	}
-	p.sub(0, head)
-	for _, proof := range g.Proofs[:min(len(g.Proofs), shownProofs)] {
-		p.item(2, proof)
+	if g.Victims > 0 {
+		head += "; " + many(g.Victims, "victim")
 	}
-	if n := len(g.Proofs) - shownProofs; n > 0 {
-		p.item(2, fmt.Sprintf("and %d more", n))
+	if standing := g.standing(r); standing != "" {
+		head += "; " + standing
+	}
+	p.sub(2, head)
+	if g.Code == "LF401" {
+		p.item(6, g.Proofs[0]+" Why not, rule by rule, is said above.")
+		return
+	}
+	for _, proof := range g.shown() {
+		p.item(6, proof)
 	}
 }
 
-// standing says what the group means for the outcome.
+// shown is the proofs that the summary has room for, and a word on the others.
+func (g group) shown() []string {
+	limit := shownOthers
+	if g.fails || g.doubtful() {
+		limit = shownProofs
+	}
+	if len(g.Proofs) <= limit {
+		return g.Proofs
+	}
+	return append(slices.Clone(g.Proofs[:limit]), fmt.Sprintf("and %d more", len(g.Proofs)-limit))
+}
+
+// meaning is the class as it applies here: a declared one is harm or a hazard.
+func (g group) meaning() string {
+	switch {
+	case g.Harm:
+		return string(check.Harm)
+	case g.Class == string(check.Declared):
+		return "hazard (the lock is not declared)"
+	}
+	return g.Class
+}
+
+// standing says where the outcome differs from what the class alone would make.
 func (g group) standing(r Run) string {
 	switch {
-	case g.fails && g.Harm:
-		return "harm"
-	case g.fails:
-		return g.Class + ", fails by --fail-on"
+	case g.fails && !g.Harm:
+		return "fails by --fail-on"
 	case r.expects(g.Code):
 		return "expected"
 	case r.consequence(g):
-		return "harm, left behind by the expected LF104"
-	case g.Harm:
-		return "harm, if it is so"
-	case g.Class == string(check.Declared):
-		return "hazard, since the lock is not declared"
+		return "left behind by the expected LF104"
 	}
-	return g.Class
+	return ""
 }

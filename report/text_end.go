@@ -11,7 +11,7 @@ func textCounters(p *page, r Run) {
 		p.raw("")
 		p.put("counter", 2, counterName(c))
 		for _, line := range counterLines(c) {
-			p.sub(2, line)
+			p.sub(margin, line)
 		}
 	}
 }
@@ -46,18 +46,18 @@ func counterLines(c check.Counter) []string {
 }
 
 func unknownLine(c check.Counter) string {
-	said := fmt.Sprintf("%s without an answer or a known step", many(int(c.Unknown), "write"))
+	said := fmt.Sprintf("unknown: %s without an answer or a known step", many(int(c.Unknown), "write"))
 	if c.Unbounded {
-		return said + ": they may have added anything"
+		return said + ", which may have added anything"
 	}
-	return said + fmt.Sprintf(": they may have added from %d to %d", c.UnknownLow, c.UnknownHigh)
+	return said + fmt.Sprintf(", which may have added %d to %d", c.UnknownLow, c.UnknownHigh)
 }
 
 func textFences(p *page, fences []check.FenceFigure) {
 	for _, f := range fences {
 		p.raw("")
 		p.put("fence", 2, fenceName(f))
-		p.sub(2, fenceLine(f))
+		p.sub(margin, fenceLine(f))
 	}
 }
 
@@ -77,12 +77,19 @@ func fenceName(f check.FenceFigure) string {
 func fenceLine(f check.FenceFigure) string {
 	said := fmt.Sprintf("%s accepted, %d refused", many(f.Accepted, "write"), f.Rejected)
 	if f.Accepted > 0 {
-		said += fmt.Sprintf("; fences %d to %d, fell %s", f.Lowest, f.Highest, times(f.Regressions))
+		said += fmt.Sprintf("; fences %d to %d, ", f.Lowest, f.Highest) + fell(f.Regressions)
 	}
 	if f.Known {
 		said += fmt.Sprintf("; the row went from %d to %d", f.Start, f.End)
 	}
 	return said
+}
+
+func fell(n int) string {
+	if n == 0 {
+		return "never lower than before"
+	}
+	return times(n) + " lower than before"
 }
 
 func textBlind(p *page, r Run) {

@@ -1,0 +1,340 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The runs of the golden files, one for each thing that a report can say.
+func goldenRuns() map[string]Run {
+	failing := with(lost(), failed, expect("LF309"))
+	failing.Blind = []string{"redis: 2 scripts whose text was never seen"}
+	failing.Gaps = 1
+	none := quiet()
+	none.Result = check.Result{}
+	return map[string]Run{
+		"quiet":               quiet(),
+		"nothing":             none,
+		"lost":                lost(),
+		"fenced":              fenced(),
+		"short":               short(),
+		"unmatched":           unmatched(),
+		"expected":            with(lost(), expect("LF104")),
+		"hazard":              with(lost(), func(r *Run) { r.Result.Verdicts = r.Result.Verdicts[:1] }, failOn("hazard")),
+		"fences":              fenceFigures(),
+		"not-exercised-fails": with(armed(), failOn("LF401")),
+		"likely":              with(exercisedRun(), add(verdict("LF104", check.Likely, true, 1, lostProof))),
+		"failing":             failing,
+		"unreachable":         with(quiet(), unreachable),
+		"interrupted":         with(armed(), interrupted),
+		"hostile":             hostile(),
+	}
+}
+
+// fenceFigures has a fence that fell, and figures of an invariant and of a
+// column that was learned.
+func fenceFigures() Run {
+	return with(fenced(), add(verdict("LF105", check.Proven, true, 1, "Fence 3 was accepted after fence 4.")), func(r *Run) {
+		r.Result.Facts.Locks[0].Fences, r.Result.Facts.Locks[0].FenceKey = 321, "fence:counter"
+		r.Result.Facts.Tables[0].Fence = "fence"
+		r.Result.Fences = []check.FenceFigure{
+			{Name: "fence", Query: "SELECT fence FROM counter WHERE id = 1", Table: "counter", Column: "fence",
+				Accepted: 315, Rejected: 6, Lowest: 1, Highest: 321, Regressions: 1, End: 321, Known: true},
+			{Table: "ledger", Column: "epoch", Accepted: 2, Lowest: 1, Highest: 2},
+		}
+	})
+}
+
+// unmatched has a rule for each reason for which one may do nothing.
+func unmatched() Run {
+	r := with(short(), func(r *Run) {
+		r.Rules = []RuleUse{
+			{Text: "--stall-after SETNX(lock:conter)=800ms", Nearest: []Count{{"SETNX(lock:counter)", 321}, {"EVAL(lock:counter)", 321}}},
+			{Text: "--freeze-before write(nothing)=800ms"},
+			{Text: "--freeze-before write(counter)=800ms", Seen: 2, Barred: []Count{{"max-frozen", 1}, {"cooldown", 1}}},
+			{Text: "--freeze-before write(counter)#400=800ms", Seen: 321, Could: 321},
+			{Text: "--freeze-after acquire=800ms,name=other-host", Name: "other-host", Seen: 2, Could: 2, Fired: 2},
+			{Text: "--stall-after release=800ms", Seen: 1, Could: 1, Fired: 1},
+			{Text: "--stall-after fence=800ms", Seen: 1, Could: 1, Fired: 1},
+			{Text: "--stall-after renew=800ms", Seen: 1, Could: 1, Fired: 1},
+		}
+		r.Injections = nil
+	})
+	for i, rule := range []int{4, 4, 5, 6} {
+		j := injection(uint64(i+1), r.Rules[rule].Text, 100*ms, false)
+		j.Name = r.Rules[rule].Name
+		r.Injections = append(r.Injections, j)
+	}
+	r.Injections[0].Outcome, r.Injections[1].Outcome = "refused: no process here owns the socket", "refused: no process here owns the socket"
+	r.Injections[2].Outcome = "client-gave-up"
+	return r
+}
+
+func TestGolden(t *testing.T) {
+	for name, r := range goldenRuns() {
+		for ext, write := range map[string]func(io.Writer, Run) error{"txt": Text, "json": JSON, "xml": JUnit} {
+			t.Run(name+"."+ext, func(t *testing.T) {
+				var b bytes.Buffer
+				if err := write(&b, r); err != nil {
+					t.Fatal(err)
+				}
+				compare(t, filepath.Join("testdata", name+"."+ext), b.Bytes())
+			})
+		}
+	}
+}
+
+func compare(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; got:\n%s", file, got)
+	}
+}
+
+// However hostile the names, the summary is printable lines of at most 100
+// columns, save for commands to be copied.
+func TestTextFitsATerminal(t *testing.T) {
+	for name, r := range goldenRuns() {
+		for _, line := range strings.Split(text(t, r), "\n") {
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Errorf("%s: %d columns: %s", name, n, line)
+			}
+			if strings.ContainsFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }) {
+				t.Errorf("%s: not printable: %q", name, line)
+			}
+		}
+	}
+}
+
+func text(t *testing.T, r Run) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Text(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTextSaysWhatMatters(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  Run
+		want []string
+	}{
+		{"lost", lost(), []string{"FAIL (exit 10)", "PROVEN harm: LF104 lost-update x6", "6 of 321 leases ended while held",
+			"6 of 6 injections landed inside a section", "net deficit 6", "12 acknowledged writes overwritten", "and 1 more", "prove nothing", "42", "lf-out/report.json"}},
+		{"not exercised", short(), []string{"INCONCLUSIVE (exit 11)", "The hazard was not exercised",
+			"shorter than the lease of 2s", "LF401 not-exercised"}},
+		{"watching", quiet(), []string{"PASS (exit 0)", "lock:counter", "lease 500ms", "counter (value, fence)",
+			"--freeze-before 'write(counter)#*/20=ttl+300ms'"}},
+		{"reasons", unmatched(), []string{"nearest events seen: SETNX(lock:counter) (321 times)", "no event like it was seen",
+			"barred each time: max-frozen (once), cooldown (once)", "never at the ordinal", "refused: not freezable: no process here owns the socket",
+			"gave up on its request", "none inside a section", "the record does not say"}},
+		{"command behind harm", with(lost(), failed), []string{"the command itself ended with status 3"}},
+		{"missing behind harm", with(lost(), expect("LF309")), []string{"expected and not found: LF309 fence-inversion"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := strings.Join(strings.Fields(text(t, c.run)), " ")
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q is not in:\n%s", want, got)
+				}
+			}
+		})
+	}
+}
+
+// The reason why pauses inside sections ended no lease.
+func TestWhyHarmless(t *testing.T) {
+	renewed := func(r *Run) { r.Result.Facts.Locks[0].Renewals = 7 }
+	each := func(change func(i int, r *Run)) func(*Run) {
+		return func(r *Run) {
+			for i := range r.Injections {
+				change(i, r)
+			}
+		}
+	}
+	stalls := each(func(i int, r *Run) { r.Injections[i].Effect = "stall" })
+	cut := each(func(i int, r *Run) { r.Injections[i].Outcome, r.Injections[i].Reason = "cut short", "max-freeze" })
+	reason := each(func(i int, r *Run) { r.Injections[i].Reason = "no contender" })
+	brief := each(func(i int, r *Run) { r.Injections[i].Ended = r.Injections[i].Confirmed + 30*ms })
+	for _, c := range []struct {
+		name string
+		run  Run
+		want string
+	}{
+		{"shorter", short(), "6 pauses landed inside a section, the longest of 800ms: shorter than the lease of 2s"},
+		{"ended early", with(armed(), brief), "the longest of 30ms: shorter than the lease of 500ms"},
+		{"heartbeat under a stall", with(armed(), renewed, stalls), "freeze the process instead"},
+		{"heartbeat under a freeze", with(armed(), renewed), "the lease was renewed (7 renewals)"},
+		{"cut short", with(armed(), cut), "6 of them ended early: max-freeze"},
+		{"reason", with(armed(), reason), "inside a section: no contender"},
+		{"none", armed(), "asked for the release before the lease ended"},
+	} {
+		o := c.run.Outcome()
+		if len(o.Reasons) != 1 || !strings.Contains(o.Reasons[0], c.want) {
+			t.Errorf("%s: %q, want %q", c.name, o.Reasons, c.want)
+		}
+	}
+}
+
+func TestJSONCounts(t *testing.T) {
+	var got struct {
+		Schema, Exit int
+		Counter      struct {
+			Acknowledged, Change int64
+			Net_deficit          *int64
+		}
+		Verdicts []struct {
+			Code, Level, Class string
+			Count, Victims     int
+		}
+		Facts struct {
+			Started  string
+			Overlaps []struct {
+				From_ns int64
+				To_ns   *int64
+				From    string
+			}
+		}
+	}
+	r := with(lost(), add(verdict("LF201", check.Proven, false, 3, ""), verdict("LF201", check.Proven, false, 0, "")))
+	var b bytes.Buffer
+	if err := errors.Join(JSON(&b, r), json.Unmarshal(b.Bytes(), &got)); err != nil {
+		t.Fatal(err)
+	}
+	if got.Schema != 1 || got.Exit != 10 || got.Counter.Acknowledged != 321 || got.Counter.Change != 315 || *got.Counter.Net_deficit != 6 {
+		t.Errorf("got %+v", got)
+	}
+	want := map[string][2]int{"LF104": {6, 12}, "LF102": {2, 0}, "LF201": {4, 0}, "LF101": {6, 0}}
+	for _, v := range got.Verdicts {
+		if want[v.Code] != [2]int{v.Count, v.Victims} {
+			t.Errorf("%s: count %d, victims %d, want %v", v.Code, v.Count, v.Victims, want[v.Code])
+		}
+		delete(want, v.Code)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing %v", want)
+	}
+	o := got.Facts.Overlaps
+	if len(o) != 2 || o[0].From_ns != int64(650*ms) || *o[0].To_ns != int64(905*ms) || o[1].To_ns != nil {
+		t.Errorf("overlaps %+v", o)
+	}
+	if want := r.Started.Add(650 * time.Millisecond).Format(time.RFC3339Nano); o[0].From != want {
+		t.Errorf("overlap from %s, want %s", o[0].From, want)
+	}
+}
+
+// A figure that is not known is null: a zero would be a figure.
+func TestJSONUnknownCounter(t *testing.T) {
+	r := quiet()
+	r.Result.Counters[0].Known = false
+	var b strings.Builder
+	if err := JSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), `"net_deficit": null`) {
+		t.Error("net_deficit is not null")
+	}
+}
+
+func TestJUnitParsesBack(t *testing.T) {
+	for name, r := range goldenRuns() {
+		var b bytes.Buffer
+		if err := JUnit(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		if !utf8.Valid(b.Bytes()) {
+			t.Errorf("%s: not UTF-8", name)
+		}
+		var s junitSuite
+		if err := xml.Unmarshal(b.Bytes(), &s); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkSuite(t, name, r, s)
+	}
+}
+
+func checkSuite(t *testing.T, name string, r Run, s junitSuite) {
+	t.Helper()
+	failures, errs, skipped := 0, 0, 0
+	names := map[string]bool{}
+	for _, c := range s.Cases {
+		if names[c.Class+"/"+c.Name] {
+			t.Errorf("%s: %s %s is there twice", name, c.Class, c.Name)
+		}
+		names[c.Class+"/"+c.Name] = true
+		for _, n := range []*junitNote{c.Failure, c.Error, c.Skipped} {
+			if n != nil && (n.Message == "" || !strings.HasPrefix(n.Body, n.Message)) {
+				t.Errorf("%s: %s %s: message %q, body %q", name, c.Class, c.Name, n.Message, n.Body)
+			}
+		}
+		failures, errs, skipped = failures+one(c.Failure != nil), errs+one(c.Error != nil), skipped+one(c.Skipped != nil)
+	}
+	if s.Tests != len(s.Cases) || s.Failures != failures || s.Errors != errs || s.Skipped != skipped {
+		t.Errorf("%s: totals %d %d %d %d, counted %d %d %d %d", name, s.Tests, s.Failures, s.Errors, s.Skipped, len(s.Cases), failures, errs, skipped)
+	}
+	switch exit := r.Outcome().Exit; {
+	case exit == 0 && failures+errs > 0:
+		t.Errorf("%s: exit 0 with %d failures and %d errors", name, failures, errs)
+	case exit == 11 && (failures+errs > 0 || skipped == 0):
+		t.Errorf("%s: exit 11 with %d failures, %d errors, %d skipped", name, failures, errs, skipped)
+	case exit != 0 && exit != 11 && failures+errs == 0:
+		t.Errorf("%s: exit %d without a failure", name, exit)
+	}
+}
+
+// Without injections the same verdicts are reported: they come from the judge.
+func TestInjectionsChangeNoVerdict(t *testing.T) {
+	with, without := lost(), lost()
+	without.Injections = nil
+	a, b := groups(with), groups(without)
+	for i := range a {
+		if a[i].Code != b[i].Code || a[i].Count != b[i].Count || a[i].Level != b[i].Level {
+			t.Errorf("%+v became %+v", a[i], b[i])
+		}
+	}
+}
+
+type full struct{ left int }
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+var errFull = errors.New("disk full")
+
+func TestWritersReturnTheFirstError(t *testing.T) {
+	for name, write := range map[string]func(io.Writer, Run) error{"text": Text, "json": JSON, "junit": JUnit} {
+		if err := write(&full{10}, lost()); !errors.Is(err, errFull) {
+			t.Errorf("%s: %v, want %v", name, err, errFull)
+		}
+	}
+}
