@@ -1,0 +1,10 @@
+// Package examples holds services that know nothing of lockfaultd, to be put
+// under it: python/stock.py and go/. docs/examples.md says how, and what to
+// expect.
+//
+// Each guards a read-modify-write of one row by a lease lock, in three forms:
+// without a fence, with one that is compared when writing, and with one that is
+// claimed when reading. They share no code with the project, or with each
+// other, as services would not. There is nothing to import here; the tests show
+// that without faults they lose nothing.
+package examples
