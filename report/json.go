@@ -107,7 +107,7 @@ type jsonFacts struct {
 	Gaps           int           `json:"gaps"`
 	Unsettled      int           `json:"unsettled"`
 	Actors         int           `json:"actors"`
-	OverlapPairs   int           `json:"overlap_pairs"` // of which overlaps lists the first few thousand
+	OverlapPairs   int           `json:"overlap"` // pairs, of which overlaps lists the first few thousand
 	Locks          []jsonLock    `json:"locks"`
 	Tables         []jsonTable   `json:"tables"`
 	Overlaps       []jsonOverlap `json:"overlaps"`
