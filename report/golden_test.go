@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -37,6 +38,8 @@ func goldenRuns() map[string]Run {
 		"expected":            with(lost(), expect("LF104")),
 		"hazard":              with(lost(), func(r *Run) { r.Result.Verdicts = r.Result.Verdicts[:1] }, failOn("hazard")),
 		"fences":              fenceFigures(),
+		"doubts":              doubts(),
+		"consequence":         with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 1, "321 were acknowledged and the counter rose by 315."))),
 		"not-exercised-fails": with(armed(), failOn("LF401")),
 		"likely":              with(exercisedRun(), add(verdict("LF104", check.Likely, true, 1, lostProof))),
 		"failing":             failing,
@@ -44,6 +47,34 @@ func goldenRuns() map[string]Run {
 		"interrupted":         with(armed(), interrupted),
 		"hostile":             hostile(),
 	}
+}
+
+// doubts is a run of which hardly anything is sure.
+func doubts() Run {
+	r := with(exercisedRun(), expect("LF102"), add(
+		verdict("LF102", check.Likely, false, 1, "A1 and A2 may both have been in their section."),
+		verdict("LF305", check.Proven, false, 1, "Grant 4 was given while grant 3 was live."),
+		verdict("LF104", check.Possible, true, 1, ""),
+	))
+	blind := check.Verdict{Code: "LF402", Class: check.Inconclusive, Level: check.Proven, Count: 3, Proof: "3 writes belong to no section."}
+	onTable := blind
+	onTable.Table = "counter"
+	r.Result.Verdicts = append(r.Result.Verdicts, blind, onTable)
+	r.Result.Counters = []check.Counter{
+		{Table: "counter", Column: "value", Acknowledged: 7, Unknown: 2, Unbounded: true, Epochs: 1},
+		{Query: "SELECT 1", Acknowledged: 7}, {Name: "orders"},
+	}
+	r.Result.Fences = []check.FenceFigure{{Query: "SELECT fence FROM counter", Table: "counter", Column: "fence"},
+		{Name: "epoch", Table: "ledger", Column: "epoch"}}
+	f := &r.Result.Facts
+	f.Unattributed, f.Unsettled = 3, 1
+	f.Locks = []check.LockFact{lockOf("mixed", 2, 0, time.Second), lockOf("two", 2, time.Second, 90*time.Second),
+		lockOf("none", 2, 0), lockOf("unheard", 0), {Lock: "once", Grants: 1, Marker: true}}
+	f.Tables = []check.TableFact{{Table: "bare", Reads: 1}}
+	r.Started, r.Elapsed = time.Time{}, 0
+	r.Injections[0].Outcome, r.Injections[1].Outcome, r.Injections[2].Outcome = "cut short", "refused", "client-gave-up"
+	r.Rules[0].Barred = []Count{{"cooldown", 3}}
+	return r
 }
 
 // fenceFigures has a fence that fell, and figures of an invariant and of a
@@ -335,6 +366,63 @@ func TestWritersReturnTheFirstError(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, Run) error{"text": Text, "json": JSON, "junit": JUnit} {
 		if err := write(&full{10}, lost()); !errors.Is(err, errFull) {
 			t.Errorf("%s: %v, want %v", name, err, errFull)
+		}
+	}
+}
+
+// A lock for each order must not make a file, or a summary, that nobody reads.
+func TestManyLocks(t *testing.T) {
+	r := quiet()
+	for i := range 500 {
+		r.Result.Facts.Locks = append(r.Result.Facts.Locks, lockOf("order:"+strings.Repeat("x", i), 1, time.Second))
+	}
+	r.Result.Verdicts = []check.Verdict{verdict("LF103", check.Proven, false, 1, "")}
+	r.Result.Verdicts[0].Lock = "zebra"
+	names := map[string]bool{}
+	for _, c := range suite(r).Cases {
+		names[c.Class] = true
+	}
+	if !names["lockfaultd.zebra"] {
+		t.Error("the lock with a verdict has no case")
+	}
+	if len(names) > junitLocks+3 {
+		t.Errorf("%d classes", len(names))
+	}
+	if got := text(t, r); !strings.Contains(got, "and 493 more") {
+		t.Errorf("the summary does not count the locks that it leaves out:\n%s", got)
+	}
+}
+
+// The page that people are sent to has a row for every status.
+func TestExitStatusesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/exit-statuses.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, exit := range []int{exitHeld, exitInternal, 2, exitHarm, exitInconclusive, exitCommand, exitUnreachable, exitInterrupted} {
+		if !strings.Contains(string(page), fmt.Sprintf("\n| %d |", exit)) {
+			t.Errorf("no row for %d", exit)
+		}
+	}
+}
+
+// The page on report.json names every field of it.
+func TestReportFieldsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/reading-a-report.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	var b bytes.Buffer
+	if err := errors.Join(JSON(&b, fenceFigures()), json.Unmarshal(b.Bytes(), &fields)); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []any{fields, fields["facts"], fields["counter"], fields["injections"], fields["command"],
+		fields["verdicts"].([]any)[0], fields["rules"].([]any)[0], fields["fences"].([]any)[0]} {
+		for name := range part.(map[string]any) {
+			if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") {
+				t.Errorf("%s is not explained", name)
+			}
 		}
 	}
 }

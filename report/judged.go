@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+
 	"github.com/lockfaultd/lockfaultd/probe/check"
 )
 
@@ -41,7 +43,7 @@ func (r Run) notSeen() []string {
 		lines = append(lines, "not read: "+u)
 	}
 	if n := r.Result.Facts.Unsettled; n > 0 {
-		lines = append(lines, many(n, "op")+" without an answer: they may have happened")
+		lines = append(lines, fmt.Sprintf("ops without an answer, each of which may have happened: %d", n))
 	}
 	return append(lines, r.Blind...)
 }

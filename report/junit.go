@@ -139,10 +139,10 @@ func (r Run) runCase(o Outcome) junitCase {
 func (r Run) verdictCases(o Outcome) []junitCase {
 	var cases []junitCase
 	for _, name := range r.lockNames() {
-		raised := r.verdictsOn(name)
+		raised, isLock := r.verdictsOn(name), r.isLock(name)
 		for _, c := range Codes() {
 			gs := groupsOf(r, raised, c.Code)
-			if invariantCode(c.Code) || c.Code == "LF401" || len(gs) == 0 && !lookedFor(c) {
+			if invariantCode(c.Code) || c.Code == "LF401" || len(gs) == 0 && !(isLock && lookedFor(c)) {
 				continue
 			}
 			cases = append(cases, r.verdictCase(o, name, c, gs))
@@ -167,7 +167,7 @@ func (r Run) lockNames() []string {
 		}
 	}
 	for _, l := range r.Result.Facts.Locks {
-		if len(names) < junitLocks {
+		if len(names) < junitLocks && !l.Marker {
 			names = addOnce(names, keyOf(l))
 		}
 	}
@@ -184,6 +184,12 @@ func subject(v check.Verdict) string {
 		return "table " + v.Table
 	}
 	return "run"
+}
+
+// isLock tells a lock from the other things that a verdict may be about.
+func (r Run) isLock(name string) bool {
+	return slices.ContainsFunc(r.Result.Verdicts, func(v check.Verdict) bool { return v.Lock == name }) ||
+		slices.ContainsFunc(r.Result.Facts.Locks, func(l check.LockFact) bool { return keyOf(l) == name && !l.Marker })
 }
 
 func (r Run) verdictsOn(name string) []check.Verdict {
@@ -209,7 +215,7 @@ func (r Run) verdictCase(o Outcome, name string, c Code, gs []group) junitCase {
 		switch {
 		case g.fails:
 			out.Failure = note(g.Code, message, bodyOf(g))
-		case g.doubtful() && !r.excused(g) && out.Failure == nil:
+		case g.doubtful() && !r.excused(g) || g.Class == string(check.Inconclusive) && !r.expects(g.Code):
 			out.Skipped = note("", message+" (the evidence does not suffice)", bodyOf(g))
 		default:
 			out.Out += plain(message) + "\n" + bodyOf(g) + "\n"
