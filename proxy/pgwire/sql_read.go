@@ -17,7 +17,6 @@ func readSQL(text string, cut bool) []template {
 			p.advance()
 			continue
 		}
-		p.atomic = false
 		t := p.statement()
 		p.rest()
 		t.clip()
@@ -27,18 +26,26 @@ func readSQL(text string, cut bool) []template {
 		out[len(out)-1].shape.Opaque = true
 	}
 	for i := range out {
-		t := &out[i]
-		t.bare = &portal{stmt: &statement{tmpl: t}}
+		out[i].stand()
 	}
 	return out
 }
 
+// stand makes the portal that stands for all of a template that is no op.
+func (t *template) stand() {
+	t.bare = &portal{stmt: &statement{tmpl: t}, sql: &t.shape}
+	if t.inner != nil {
+		t.inner.stand()
+	}
+}
+
 // A parser walks the clauses of a statement, one token ahead.
 type parser struct {
-	lex    lexer
-	tok    token
-	prev   token
-	atomic bool // inside a BEGIN ATOMIC function body
+	lex  lexer
+	tok  token
+	prev token
+
+	inserted []slot // what EXCLUDED stands for, while that has a meaning
 }
 
 func (p *parser) advance() {
@@ -94,7 +101,7 @@ func (p *parser) any(list ...string) bool {
 
 // end reports whether the statement, or the parenthesis around it, ends here.
 func (p *parser) end() bool {
-	return p.tok.kind == tokEnd || p.tok.op(")") || p.tok.op(";") && !p.atomic
+	return p.tok.kind == tokEnd || p.tok.op(")") || p.tok.op(";")
 }
 
 // step passes over one token, or over everything in a pair of brackets, or
@@ -159,6 +166,17 @@ func (p *parser) until(list ...string) bool {
 // rest goes to the end of the statement. A stray parenthesis does not end it.
 func (p *parser) rest() {
 	for p.tok.kind != tokEnd && !p.tok.op(";") {
+		if p.tok.word("ATOMIC") && p.prev.word("BEGIN") {
+			p.body()
+			continue
+		}
+		p.step()
+	}
+}
+
+// body passes over the statements of a BEGIN ATOMIC function.
+func (p *parser) body() {
+	for p.tok.kind != tokEnd && !p.word("END") {
 		p.step()
 	}
 }

@@ -56,10 +56,10 @@ type value struct {
 	text  string // of a literal
 }
 
-// A values gives the value of a parameter, counted from 1.
-type values interface{ at(param int) lock.Value }
+// A binding gives the values of parameters, counted from 1.
+type binding interface{ at(param int) lock.Value }
 
-func (v value) of(h *lock.Hasher, from values) lock.Value {
+func (v value) of(h *lock.Hasher, from binding) lock.Value {
 	switch {
 	case v.param > 0 && from != nil:
 		return from.at(v.param)
@@ -71,7 +71,7 @@ func (v value) of(h *lock.Hasher, from values) lock.Value {
 
 // fill makes the statement of one execution. from may be nil, if there are no
 // parameters.
-func (t *template) fill(h *lock.Hasher, from values) *lock.Statement {
+func (t *template) fill(h *lock.Hasher, from binding) *lock.Statement {
 	s := t.shape
 	if len(t.set) > 0 {
 		s.Set = make([]lock.Assign, len(t.set))
@@ -88,7 +88,7 @@ func (t *template) fill(h *lock.Hasher, from values) *lock.Statement {
 	return &s
 }
 
-func (a slot) assign(h *lock.Hasher, from values) lock.Assign {
+func (a slot) assign(h *lock.Hasher, from binding) lock.Assign {
 	v := a.of(h, from)
 	if a.step == 0 {
 		return lock.Assign{Column: a.column, Value: v}

@@ -176,8 +176,8 @@ func (l *lexer) decimal() bool {
 	return l.src[from] != '0' || from+1 >= l.pos || isDigit(l.src[from+1]) || l.src[from+1]|0x20 == 'e'
 }
 
-// wordOrString passes over a word, or over a string that begins like one: E'',
-// B'', X'', N'', U&'' and U&"".
+// wordOrString passes over a word, or over a string that begins like one: E”,
+// B”, X”, N”, U&” and U&"".
 func (l *lexer) wordOrString() tokenKind {
 	switch c := l.src[l.pos] | 0x20; {
 	case strings.IndexByte("ebxn", c) >= 0 && l.at(1) == '\'':

@@ -42,7 +42,10 @@ func (s *store[V]) drop(key string) {
 	delete(s.old, key)
 }
 
-func (s *store[V]) clear() { s.young, s.old, s.used = nil, nil, 0 }
+func (s *store[V]) clear() {
+	clear(s.young)
+	s.old, s.used = nil, 0
+}
 
 // merge puts o's entries over those of s.
 func (s *store[V]) merge(o *store[V]) {

@@ -1,0 +1,341 @@
+package pgwire
+
+import (
+	"encoding/binary"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// skipped is the Err of an op that upstream did not look at, since something
+// before it had failed.
+const skipped = "skipped"
+
+// A reply is what has come of the reply to the op at the head of the queue.
+type reply struct {
+	start   int64 // of its first message; none
+	rows    int64
+	row     []lock.Cell // the first one
+	columns []column    // of a simple query's statement
+}
+
+// replies scans messages of upstream.
+func (t *Tracker) replies(chunk []byte) []byte {
+	s := &t.upstream
+	for t.phase == running {
+		rest, ev := s.next(chunk)
+		chunk = rest
+		switch ev {
+		case evMore:
+			return chunk
+		case evHead:
+			s.keep(t.foresee(s.head[0]), chunk)
+		case evMessage:
+			m := s.message()
+			t.answer(m)
+			s.done()
+		case evBad:
+			t.blind(s.start, "upstream's message %q: length %d, expected 4 to %d", s.head[0], uint32(s.size+4), maxMessage)
+		}
+	}
+	return chunk
+}
+
+// async reports whether a message answers nothing.
+func async(typ byte) bool { return typ == 'N' || typ == 'S' || typ == 'A' }
+
+// replying returns the op whose reply is coming, with its template, nil if
+// there is none.
+func (t *Tracker) replying() (*lock.Op, *template) {
+	a := t.asked.first()
+	switch {
+	case a == nil || t.failing:
+	case a.typ == 'Q':
+		if it := a.query.current(); it != nil {
+			return it.op, it.tmpl
+		}
+	case a.op != nil:
+		return a.op, a.portal.stmt.tmpl
+	}
+	return nil, nil
+}
+
+// foresee looks at the header of a message: it says where a reply begins, and
+// how much of the body is wanted.
+func (t *Tracker) foresee(typ byte) int {
+	if async(typ) {
+		return 0
+	}
+	if typ != 'Z' {
+		t.dropStale()
+	}
+	op, _ := t.replying()
+	if op != nil && t.reply.start == none && !copyOrReady(typ) {
+		t.reply.start = t.upstream.start
+	}
+	switch typ {
+	case 'Z':
+		return 1
+	case 'K':
+		return 4
+	case 'C':
+		return 64
+	case 'E':
+		return 1024
+	case 'T', 't':
+		if a := t.asked.first(); a != nil && (op != nil || a.stmt != nil) {
+			return maxValues
+		}
+	case 'D':
+		if wantsRow(op) && t.reply.rows == 0 {
+			return maxValues
+		}
+	}
+	return 0
+}
+
+// copyOrReady reports whether a message is one that no reply begins with: it
+// must reach the client at once, or stands behind all replies.
+func copyOrReady(typ byte) bool {
+	return typ == 'G' || typ == 'H' || typ == 'd' || typ == 'c' || typ == 'Z'
+}
+
+func wantsRow(op *lock.Op) bool {
+	return op != nil && (op.Kind == lock.Read || op.Kind == lock.Write && op.SQL.Returning)
+}
+
+// dropStale drops a Sync from the head of the queue that upstream has
+// swallowed in a copy, now that the reply of a later request is there.
+func (t *Tracker) dropStale() {
+	if t.surplus == 0 || t.failing {
+		return
+	}
+	for a := t.asked.first(); t.surplus > 0 && a != nil && a.typ == 'S'; a = t.asked.first() {
+		t.surplus--
+		t.asked.pop()
+	}
+	t.surplus = 0 // what comes now answers something known
+}
+
+// answer acts on a whole message of upstream.
+func (t *Tracker) answer(m message) {
+	switch m.typ {
+	case 'N', 'S', 'A':
+	case 'Z':
+		t.answerReady(m)
+	case 'E':
+		t.answerError(m)
+	case 'W':
+		t.blind(m.start, "upstream's CopyBothResponse: replication, expected queries")
+	default:
+		if a := t.asked.first(); a == nil || t.failing || !t.take(a, m) {
+			t.lost(a, m)
+		}
+	}
+}
+
+// lost gives up: upstream answers what has not been asked.
+func (t *Tracker) lost(a *asked, m message) {
+	switch {
+	case a == nil:
+		t.blind(m.start, "upstream's message %q: nothing was asked", m.typ)
+	case t.failing:
+		t.blind(m.start, "upstream's message %q: expected ReadyForQuery after an error", m.typ)
+	default:
+		t.blind(m.start, "upstream's message %q: expected the reply to %q", m.typ, a.typ)
+	}
+}
+
+// take matches a message with the head of the queue.
+func (t *Tracker) take(a *asked, m message) bool {
+	switch a.typ {
+	case startupPacket:
+		if m.typ == 'K' && len(m.body) >= 4 {
+			t.pid = int32(binary.BigEndian.Uint32(m.body))
+		}
+		return true
+	case 'Q':
+		return t.takeQuery(a, m)
+	case 'P':
+		return t.takeOne(m.typ == '1')
+	case 'B':
+		return t.takeOne(m.typ == '2')
+	case 'C':
+		return t.takeOne(m.typ == '3')
+	case 'D':
+		return t.takeDescription(a, m)
+	case 'E':
+		return t.takeExecute(a, m)
+	case 'F':
+		return m.typ == 'V'
+	}
+	return false
+}
+
+func (t *Tracker) takeOne(ok bool) bool {
+	if ok {
+		t.asked.pop()
+	}
+	return ok
+}
+
+// takeDescription remembers what Describe tells of a statement.
+func (t *Tracker) takeDescription(a *asked, m message) bool {
+	switch m.typ {
+	case 't':
+		if a.stmt != nil {
+			c := cursor{b: m.body}
+			a.stmt.oids = c.oids()
+		}
+		return true
+	case 'T':
+		if a.stmt != nil {
+			a.stmt.columns = describe(m.body)
+		}
+		return t.takeOne(true)
+	}
+	return t.takeOne(m.typ == 'n')
+}
+
+// takeExecute takes a message of an Execute's reply.
+func (t *Tracker) takeExecute(a *asked, m message) bool {
+	switch m.typ {
+	case 'D':
+		t.takeRow(m, a.op, a.portal)
+	case 'G', 'H':
+		a.copying = m.typ == 'G'
+		t.release()
+	case 'd', 'c':
+	case 'C', 's', 'I':
+		op, p := a.op, a.portal
+		copied := a.copying
+		t.asked.pop()
+		if copied {
+			t.dropSwallowed()
+		}
+		if op != nil {
+			t.complete(op, p.stmt.tmpl, m)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// release lets go of what has come of a reply: the client must act next.
+func (t *Tracker) release() { t.reply.start = none }
+
+// dropSwallowed drops the Syncs that upstream has read as part of a copy.
+func (t *Tracker) dropSwallowed() {
+	for a := t.asked.first(); a != nil && a.typ == 'S' && a.optional; a = t.asked.first() {
+		t.asked.pop()
+	}
+}
+
+// takeQuery takes a message of a Query's reply.
+func (t *Tracker) takeQuery(a *asked, m message) bool {
+	it := a.query.current()
+	var op *lock.Op
+	if it != nil {
+		op = it.op
+	}
+	switch m.typ {
+	case 'T':
+		if op != nil {
+			t.reply.columns = describe(m.body)
+		}
+	case 'D':
+		t.takeRow(m, op, nil)
+	case 'G', 'H':
+		t.release()
+	case 'C':
+		if it == nil {
+			break
+		}
+		a.query.at++
+		if op != nil {
+			t.complete(op, it.tmpl, m)
+		}
+	case 'd', 'c', 'I':
+	default:
+		return false
+	}
+	return true
+}
+
+// takeRow counts a row, and keeps the first.
+func (t *Tracker) takeRow(m message, op *lock.Op, p *portal) {
+	if op == nil {
+		return
+	}
+	r := &t.reply
+	r.rows++
+	if r.rows > 1 || !wantsRow(op) {
+		r.row = nil
+		return
+	}
+	columns, f := r.columns, formats{}
+	if p != nil {
+		columns, f = p.stmt.columns, p.formats
+	}
+	if !f.unknown {
+		r.row = row(t.opt.Hash, m.body, columns, f)
+		nameCells(r.row, op.SQL.Columns)
+	}
+}
+
+// nameCells gives cells the names of the columns that were selected, which
+// tell more than an alias.
+func nameCells(cells []lock.Cell, columns []string) {
+	if len(cells) != len(columns) {
+		return
+	}
+	for i, name := range columns {
+		if name != "?" && name != "*" {
+			cells[i].Column = name
+		}
+	}
+}
+
+// complete fills in the outcome of an op that upstream has carried out.
+func (t *Tracker) complete(op *lock.Op, tm *template, m message) {
+	op.Outcome, op.Rows = lock.Done, t.reply.rows
+	if t.reply.rows == 1 {
+		op.Row = t.reply.row
+	}
+	if m.typ == 'C' {
+		tagged(op, tm, m.body)
+	}
+	t.finish(op, tm, m)
+}
+
+// tagged takes what a CommandComplete says.
+func tagged(op *lock.Op, tm *template, body []byte) {
+	word, rows, counted := tag(body)
+	if counted {
+		op.Rows = rows
+	}
+	if op.Kind != lock.Commit {
+		return
+	}
+	if string(word) == "ROLLBACK" {
+		op.Outcome = lock.RolledBack
+	} else if tm.twoPhase {
+		op.Outcome = lock.Unknown // decided by COMMIT PREPARED, in any session
+	}
+}
+
+// finish marks the end of a reply.
+func (t *Tracker) finish(op *lock.Op, tm *template, m message) {
+	start := t.reply.start
+	if start == none {
+		start = m.start
+	}
+	if m.end-start > wire.MaxHeld {
+		start = m.end
+	}
+	t.marks = append(t.marks, wire.Mark{Kind: wire.Reply, Op: op, Start: start, End: m.end})
+	t.reply = reply{start: none}
+	m.start = start
+	t.answered(op, tm, m)
+}

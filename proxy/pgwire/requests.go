@@ -1,0 +1,223 @@
+package pgwire
+
+import (
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+const (
+	keepNames  = 512      // of a message that holds names only, or of a Bind to tell its statement
+	keepPrefix = 64 << 10 // of a message too large to be withheld
+	maxKept    = wire.MaxHeld - headSize
+)
+
+// A group is a run of messages that leads up to an Execute without a gap:
+// Parse, Bind, Describe.
+type group struct {
+	start   int64 // of its first message; none
+	length  int   // messages
+	stmt    *statement
+	portal  *portal // once bound
+	matters bool    // its Execute will be an op
+}
+
+// leadsTo reports whether a message that has begun may belong to the group, so
+// that what is there of it is worth withholding.
+func (g *group) leadsTo(typ byte) bool {
+	return g.start != none && g.matters && (typ == 'B' && g.portal == nil || typ == 'D' || typ == 'E')
+}
+
+// requests scans messages of the client up to the end of the chunk, or of what
+// can be read.
+func (t *Tracker) requests(chunk []byte) []byte {
+	s := &t.client
+	for t.phase == running {
+		rest, ev := s.next(chunk)
+		chunk = rest
+		switch ev {
+		case evMore:
+			return chunk
+		case evHead:
+			t.expect(chunk)
+		case evKept:
+			t.decide()
+		case evMessage:
+			t.request(s.message())
+			s.done()
+		case evBad:
+			t.blind(s.start, "client's message %q: length %d, expected 4 to %d", s.head[0], uint32(s.size+4), maxMessage)
+		}
+	}
+	return chunk
+}
+
+// expect says what to keep of the client's message whose header is there.
+func (t *Tracker) expect(rest []byte) {
+	s := &t.client
+	most := maxKept
+	if s.size > maxKept {
+		most = keepPrefix
+	}
+	switch s.head[0] {
+	case 'Q', 'P':
+		s.keep(most, rest)
+	case 'B':
+		s.stage(keepNames, most, rest)
+	case 'D', 'E', 'C':
+		s.keep(keepNames, rest)
+	}
+}
+
+// decide says whether the rest of a Bind is worth keeping.
+func (t *Tracker) decide() {
+	s := &t.client
+	s.staged = false
+	c := cursor{b: s.buf}
+	c.text()
+	st, _ := t.statements.get(c.text())
+	switch {
+	case c.bad || st.bare():
+		s.limit = 0
+	case s.size > maxKept:
+		s.limit = keepPrefix
+	default:
+		s.limit = int(s.size)
+	}
+}
+
+// request acts on a whole message of the client.
+func (t *Tracker) request(m message) {
+	switch m.typ {
+	case 'Q':
+		t.ungroup()
+		t.askQuery(m)
+	case 'P':
+		t.askParse(m)
+	case 'B':
+		t.askBind(m)
+	case 'D':
+		t.askDescribe(m)
+	case 'E':
+		t.askExecute(m)
+	case 'C':
+		t.ungroup()
+		t.askClose(m)
+	case 'S', 'F':
+		t.ungroup()
+		t.ask(asked{typ: m.typ}, m)
+		t.tx.synced()
+	case 'd', 'c', 'f':
+		t.ungroup()
+		t.copyData()
+	default:
+		t.ungroup()
+	}
+}
+
+func (t *Tracker) ungroup() { t.group = group{start: none} }
+
+// ask puts a request into the queue.
+func (t *Tracker) ask(a asked, m message) {
+	if t.asked.len() >= maxAsked {
+		t.blind(m.start, "client's message %q: %d requests are unanswered, expected fewer", m.typ, maxAsked)
+		return
+	}
+	t.asked.push(a)
+}
+
+// copyData marks the Syncs that were sent between an Execute and copy data:
+// upstream swallows them if it reads them as part of the copy.
+func (t *Tracker) copyData() {
+	n := 0
+	for a := t.asked.last(n); a != nil && a.typ == 'S'; a = t.asked.last(n) {
+		n++
+	}
+	if a := t.asked.last(n); a == nil || a.typ != 'E' {
+		return
+	}
+	for n--; n >= 0; n-- {
+		t.asked.last(n).optional = true
+	}
+}
+
+// askQuery takes a simple query: each of its statements may be an op.
+func (t *Tracker) askQuery(m message) {
+	c := cursor{b: m.body}
+	text := c.text()
+	if c.bad {
+		text = m.body
+	}
+	list := t.opt.Statements.read(text, m.cut)
+	t.statements.drop("")
+	a := asked{typ: 'Q', query: t.askItems(list)}
+	t.ask(a, m)
+	t.tx.synced()
+	if a.query == nil || t.phase == opaque {
+		return
+	}
+	for _, it := range a.query.items {
+		if it.op != nil {
+			t.mark(it.op, m.start, m.end)
+		}
+	}
+}
+
+// askItems makes the ops of a Query's statements. It returns nil if none of
+// them matters.
+func (t *Tracker) askItems(list []template) *query {
+	if !t.mattersAny(list) {
+		return nil
+	}
+	q := &query{items: make([]item, len(list))}
+	for i := range list {
+		q.items[i] = t.askItem(&list[i])
+	}
+	return q
+}
+
+func (t *Tracker) askItem(tm *template) item {
+	it := item{tmpl: tm, undo: t.affect(tm)}
+	if inner, args := t.resolve(tm, nil); inner != nil && t.matters(inner) {
+		it.tmpl, it.op = inner, t.op(inner, inner.fill(t.opt.Hash, args))
+	}
+	return it
+}
+
+func (t *Tracker) mattersAny(list []template) bool {
+	for i := range list {
+		if list[i].effect != noEffect || t.matters(&list[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// matters reports whether a statement makes an op.
+func (t *Tracker) matters(tm *template) bool {
+	if tm.kind != "" {
+		return true
+	}
+	return !tm.system && t.opt.Wants != nil && t.opt.Wants(tm.verb)
+}
+
+// op makes an op of a statement, and gives it its transaction.
+func (t *Tracker) op(tm *template, sql *lock.Statement) *lock.Op {
+	op := &lock.Op{Session: t.opt.Session, Upstream: t.opt.Upstream, Proto: lock.Postgres, Kind: tm.kind, Verb: tm.verb}
+	switch op.Kind {
+	case "":
+		op.Kind, op.SQL = lock.Other, sql
+	case lock.Read, lock.Write:
+		op.SQL = sql
+	}
+	t.tx.assign(op, tm)
+	return op
+}
+
+// mark says that an op's request is whole. What is too large to be withheld
+// cannot be held any more.
+func (t *Tracker) mark(op *lock.Op, start, end int64) {
+	if end-start > wire.MaxHeld {
+		start = end
+	}
+	t.marks = append(t.marks, wire.Mark{Kind: wire.Request, Op: op, Start: start, End: end})
+}

@@ -1,0 +1,113 @@
+package pgwire
+
+import "github.com/lockfaultd/lockfaultd/lock"
+
+// transaction reads the statements that begin and end transactions. Their verb
+// has been passed already.
+func (p *parser) transaction(t *template) {
+	switch t.verb {
+	case "BEGIN", "START":
+		t.kind = lock.Begin
+		return
+	case "COMMIT", "END":
+		t.kind = lock.Commit
+	default:
+		t.kind = lock.Rollback
+	}
+	if p.word("PREPARED") {
+		t.kind = "" // another session's transaction
+		return
+	}
+	if !p.word("WORK") {
+		p.word("TRANSACTION")
+	}
+	t.savepoint = p.word("TO")
+	t.chain = p.words("AND", "CHAIN")
+}
+
+// prepared reads the statements about prepared statements.
+func (p *parser) prepared(t *template) {
+	switch t.verb {
+	case "PREPARE":
+		p.prepares(t)
+	case "EXECUTE":
+		t.effect, t.name = run, p.identifier()
+		if p.op("(") {
+			t.args = arguments(p.list())
+		}
+	case "DISCARD":
+		if p.word("ALL") {
+			t.effect = clearAll
+		}
+	case "DEALLOCATE":
+		p.word("PREPARE")
+		if p.word("ALL") {
+			t.effect = clearAll
+			return
+		}
+		t.effect, t.name = deallocate, p.identifier()
+	}
+}
+
+func (p *parser) prepares(t *template) {
+	if p.word("TRANSACTION") {
+		t.kind, t.twoPhase = lock.Commit, true
+		return
+	}
+	name := p.identifier()
+	if p.tok.op("(") {
+		p.brackets()
+	}
+	if name == "" || !p.word("AS") {
+		return
+	}
+	inner := p.statement()
+	inner.clip()
+	t.effect, t.name, t.inner = prepare, name, &inner
+}
+
+func arguments(values []value) []slot {
+	var out []slot
+	for _, v := range values {
+		out = append(out, slot{value: v})
+	}
+	return out
+}
+
+// copies reads what follows COPY. COPY FROM writes; what it writes is not
+// looked at.
+func (p *parser) copies(t *template) {
+	if p.tok.op("(") {
+		return
+	}
+	name := p.table()
+	if p.tok.op("(") {
+		p.brackets()
+	}
+	if p.word("FROM") {
+		t.kind, t.shape.Table, t.shape.Opaque = lock.Write, name, true
+	}
+}
+
+// others reads the table of a statement that only a rule may care about.
+func (p *parser) others(t *template) {
+	switch t.verb {
+	case "TRUNCATE", "LOCK":
+		p.word("TABLE")
+		p.word("ONLY")
+	case "CREATE", "ALTER", "DROP":
+		for p.any("TEMP", "TEMPORARY", "UNLOGGED") {
+			p.advance()
+		}
+		if !p.word("TABLE") {
+			return
+		}
+		p.word("IF")
+		p.word("NOT")
+		p.word("EXISTS")
+		p.word("ONLY")
+	default:
+		return
+	}
+	t.shape.Table = p.table()
+}

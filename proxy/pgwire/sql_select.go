@@ -1,0 +1,213 @@
+package pgwire
+
+import (
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// selects reads what follows SELECT.
+func (p *parser) selects(t *template) {
+	p.word("ALL")
+	if p.word("DISTINCT") && p.word("ON") {
+		p.step()
+	}
+	t.shape.Columns = p.results("FROM", "INTO", "WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
+	if p.tok.word("INTO") {
+		t.shape.Opaque = true
+		p.until("FROM", "WHERE", "FOR")
+	}
+	if p.word("FROM") {
+		p.from(t)
+	}
+	if p.word("WHERE") {
+		p.where(t)
+	}
+	p.tail(t)
+}
+
+// tail reads what follows the WHERE of a SELECT.
+func (p *parser) tail(t *template) {
+	for !p.end() {
+		switch {
+		case p.any("GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT"):
+			t.shape.Opaque = true
+			p.advance()
+		case p.word("FOR"):
+			if p.any("UPDATE", "SHARE", "NO", "KEY") {
+				t.shape.ForUpdate = true
+			}
+		default:
+			p.step()
+		}
+	}
+}
+
+// from reads a FROM clause. The first table is the statement's; with a second
+// one no condition can be told apart, and the WHERE is passed over.
+func (p *parser) from(t *template) {
+	p.source(t)
+	if t.shape.Table != "" {
+		t.kind = lock.Read
+	}
+	if p.tok.op(",") || p.any("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "TABLESAMPLE") {
+		t.shape.Opaque = true
+	}
+	p.until("WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
+	if t.shape.Opaque && p.word("WHERE") {
+		p.until("GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
+	}
+}
+
+// source reads one element of a FROM clause, with its alias.
+func (p *parser) source(t *template) {
+	p.word("LATERAL")
+	p.word("ONLY")
+	if p.tok.op("(") {
+		t.shape.Opaque = true
+		t.shape.Table = p.nested()
+	} else if name := p.table(); p.tok.op("(") {
+		t.shape.Opaque = true // a function
+		p.brackets()
+	} else {
+		t.shape.Table = name
+	}
+	p.op("*")
+	p.alias()
+}
+
+// nested returns the first table in the parentheses that follow.
+func (p *parser) nested() string {
+	outer := p.mark()
+	for p.tok.op("(") {
+		p.advance()
+	}
+	name := ""
+	if p.any("SELECT", "WITH", "INSERT", "UPDATE", "DELETE") {
+		name = p.statement().shape.Table
+	} else if !p.any("VALUES") {
+		name = p.table()
+	}
+	p.reset(outer)
+	p.brackets()
+	return name
+}
+
+func (p *parser) alias() {
+	if p.word("AS") {
+		p.advance()
+	} else if p.tok.kind == tokQuoted || p.tok.kind == tokWord && !reserved(p.tok.text) {
+		p.advance()
+	} else {
+		return
+	}
+	if p.tok.op("(") {
+		p.brackets()
+	}
+}
+
+// table takes a table's name with the schema written before it.
+func (p *parser) table() string {
+	name := p.identifier()
+	for name != "" && p.tok.op(".") {
+		p.advance()
+		name += "." + p.identifier()
+	}
+	return name
+}
+
+func (p *parser) identifier() string {
+	if p.tok.kind != tokWord && p.tok.kind != tokQuoted {
+		return ""
+	}
+	name := p.tok.name()
+	p.advance()
+	return name
+}
+
+// results reads a select list up to one of the keywords: a column by its name,
+// an expression by its alias, or "?".
+func (p *parser) results(stop ...string) []string {
+	var out []string
+	for !p.end() && !p.any(stop...) {
+		name := p.result(stop)
+		if len(out) <= maxSlots {
+			out = append(out, name)
+		}
+		if !p.op(",") {
+			break
+		}
+	}
+	return out
+}
+
+func (p *parser) result(stop []string) string {
+	m := p.mark()
+	if name := p.star(); name != "" {
+		return name
+	}
+	if name, _ := p.column(); name != "" {
+		p.casts()
+		p.alias()
+		if p.end() || p.tok.op(",") || p.any(stop...) {
+			return name
+		}
+	}
+	p.reset(m)
+	name := "?"
+	for !p.end() && !p.tok.op(",") && !p.any(stop...) {
+		if p.word("AS") {
+			name = p.tok.name()
+		}
+		p.step()
+	}
+	return name
+}
+
+// star takes * or t.*.
+func (p *parser) star() string {
+	if p.op("*") {
+		return "*"
+	}
+	m := p.mark()
+	for p.identifier() != "" && p.op(".") {
+		if p.op("*") {
+			return "*"
+		}
+	}
+	p.reset(m)
+	return ""
+}
+
+// column takes a column, perhaps qualified, and returns its name and what it
+// was qualified with.
+func (p *parser) column() (name, qualifier string) {
+	if p.tok.kind == tokWord && reserved(p.tok.text) {
+		return "", ""
+	}
+	m := p.mark()
+	for name = p.identifier(); name != "" && p.tok.op("."); {
+		p.advance()
+		qualifier, name = name, p.identifier()
+	}
+	if name == "" || p.tok.op("(") || p.tok.op("[") || p.tok.kind == tokString || qualifier == excluded && p.inserted != nil {
+		p.reset(m)
+		return "", ""
+	}
+	return name, qualifier
+}
+
+// reserved reports whether a word cannot be a column or an alias without AS.
+func reserved(word string) bool {
+	switch strings.ToUpper(word) {
+	case "ALL", "AND", "ANY", "ARRAY", "AS", "ASC", "BETWEEN", "CASE", "CAST", "COLLATE", "CONFLICT", "CROSS",
+		"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "DEFAULT", "DESC", "DISTINCT",
+		"DO", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE", "FETCH", "FOR", "FROM", "FULL", "GROUP", "HAVING",
+		"ILIKE", "IN", "INNER", "INTERSECT", "INTO", "IS", "ISNULL", "JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT",
+		"LOCALTIME", "LOCALTIMESTAMP", "NATURAL", "NOT", "NOTNULL", "NULL", "OFFSET", "ON", "ONLY", "OR", "ORDER",
+		"OVERLAPS", "OVERRIDING", "RETURNING", "RIGHT", "ROW", "SELECT", "SESSION_USER", "SET", "SIMILAR", "SOME",
+		"TABLESAMPLE", "THEN", "TRUE", "UNION", "UNIQUE", "USER", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH":
+		return true
+	}
+	return false
+}

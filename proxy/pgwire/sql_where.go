@@ -1,0 +1,249 @@
+package pgwire
+
+import "strings"
+
+// whereEnd are the words that end a WHERE.
+var whereEnd = []string{"GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR", "RETURNING", "ON"}
+
+// where reads the conditions behind WHERE.
+func (p *parser) where(t *template) {
+	conds, whole := p.conjunction(nil, 0)
+	t.where = append(t.where, conds...)
+	if !whole {
+		t.shape.Opaque = true
+	}
+}
+
+// maxDepth bounds the parentheses that are looked into.
+const maxDepth = 16
+
+// conjunction reads conditions joined by AND, appends those that it
+// understands, and reports whether that is all of them. With an OR none of
+// them must hold, so none is kept.
+func (p *parser) conjunction(conds []slot, depth int) ([]slot, bool) {
+	from, whole := len(conds), true
+	for !p.end() && !p.any(whereEnd...) {
+		var ok bool
+		conds, ok = p.condition(conds, depth)
+		whole = whole && ok
+		if p.word("AND") {
+			continue
+		}
+		if p.tok.word("OR") {
+			conds, whole = conds[:from], false
+			p.until(whereEnd...)
+		}
+		break
+	}
+	return conds, whole
+}
+
+// condition reads one operand of AND.
+func (p *parser) condition(conds []slot, depth int) ([]slot, bool) {
+	m, from := p.mark(), len(conds)
+	if p.tok.op("(") && depth < maxDepth {
+		p.advance()
+		conds, whole := p.conjunction(conds, depth+1)
+		if p.op(")") && p.joined() {
+			return conds, whole
+		}
+	} else if c, ok := p.comparison(); ok && p.joined() {
+		return append(conds, c), true
+	}
+	p.reset(m)
+	p.unknown()
+	return conds[:from], false
+}
+
+// joined reports whether a condition ends here.
+func (p *parser) joined() bool { return p.end() || p.any("AND", "OR") || p.any(whereEnd...) }
+
+// unknown passes over a condition that was not understood. The AND of a
+// BETWEEN belongs to it.
+func (p *parser) unknown() {
+	between := false
+	for !p.end() && !p.tok.word("OR") && !p.any(whereEnd...) {
+		if p.tok.word("AND") {
+			if !between {
+				return
+			}
+			between = false
+		}
+		if p.tok.word("BETWEEN") {
+			between = true
+		}
+		p.step()
+	}
+}
+
+// comparison reads column op value, or value op column.
+func (p *parser) comparison() (slot, bool) {
+	m := p.mark()
+	if name, _ := p.column(); name != "" {
+		p.casts()
+		op := p.comparator()
+		v, ok := p.operand()
+		return slot{column: name, op: op, value: v}, op != "" && ok
+	}
+	p.reset(m)
+	v, ok := p.operand()
+	op := mirrored(p.comparator())
+	name, _ := p.column()
+	p.casts()
+	return slot{column: name, op: op, value: v}, ok && op != "" && name != ""
+}
+
+func (p *parser) comparator() string {
+	if p.tok.kind != tokOp {
+		return ""
+	}
+	op := p.tok.text
+	switch op {
+	case "!=":
+		op = "<>"
+	case "=", "<", "<=", ">", ">=", "<>":
+	default:
+		return ""
+	}
+	p.advance()
+	return strings.Clone(op)
+}
+
+func mirrored(op string) string {
+	switch op {
+	case "<":
+		return ">"
+	case "<=":
+		return ">="
+	case ">":
+		return "<"
+	case ">=":
+		return "<="
+	}
+	return op
+}
+
+// operand takes a parameter or a literal, perhaps in parentheses or cast.
+// EXCLUDED.column is the value given for the column.
+func (p *parser) operand() (value, bool) {
+	v, ok := p.bareOperand()
+	if ok {
+		p.casts()
+	}
+	return v, ok
+}
+
+func (p *parser) bareOperand() (value, bool) {
+	tok := p.tok
+	switch {
+	case tok.op("("):
+		p.advance()
+		v, ok := p.operand()
+		return v, p.op(")") && ok
+	case p.word("CAST"):
+		return p.cast()
+	case tok.kind == tokParam:
+		p.advance()
+		n := paramNumber(tok.text[1:])
+		return value{param: n}, n > 0
+	case tok.kind == tokString:
+		p.advance()
+		text, ok := tok.literal()
+		return literal(text, ok), true
+	case tok.kind == tokNumber, tok.op("-"), tok.op("+"):
+		return p.signed()
+	}
+	return p.constant()
+}
+
+func (p *parser) signed() (value, bool) {
+	sign := ""
+	if p.op("-") {
+		sign = "-"
+	} else {
+		p.op("+")
+	}
+	if p.tok.kind != tokNumber {
+		return value{}, false
+	}
+	text := sign + p.tok.text
+	p.advance()
+	return literal(text, true), true
+}
+
+func (p *parser) constant() (value, bool) {
+	switch {
+	case p.word("TRUE"):
+		return value{known: true, text: "t"}, true
+	case p.word("FALSE"):
+		return value{known: true, text: "f"}, true
+	case p.word("NULL"), p.word("DEFAULT"):
+		return value{}, true
+	case p.inserted != nil && p.word(excluded):
+		return p.insertedValue()
+	}
+	return value{}, false
+}
+
+// insertedValue takes the column behind EXCLUDED and returns what was to be
+// inserted there.
+func (p *parser) insertedValue() (value, bool) {
+	if !p.op(".") {
+		return value{}, false
+	}
+	name := p.identifier()
+	for _, s := range p.inserted {
+		if s.column == name {
+			return s.value, s.known || s.param > 0
+		}
+	}
+	return value{}, false
+}
+
+// cast reads what follows CAST.
+func (p *parser) cast() (value, bool) {
+	if !p.op("(") {
+		return value{}, false
+	}
+	v, ok := p.operand()
+	if !ok || !p.word("AS") {
+		return value{}, false
+	}
+	p.until()
+	return v, p.op(")")
+}
+
+// casts passes over ::type.
+func (p *parser) casts() {
+	for p.op("::") {
+		p.table()
+		for p.any("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE") {
+			p.advance()
+		}
+		for p.tok.op("(") || p.tok.op("[") {
+			p.brackets()
+		}
+		for p.any("WITH", "WITHOUT", "TIME", "ZONE") {
+			p.advance()
+		}
+	}
+}
+
+func literal(text string, known bool) value {
+	if !known || len(text) > maxValue {
+		return value{}
+	}
+	return value{known: true, text: strings.Clone(text)}
+}
+
+// paramNumber reads the digits of $n. 0 is none.
+func paramNumber(digits string) int {
+	n := 0
+	for i := 0; i < len(digits); i++ {
+		n = n*10 + int(digits[i]-'0')
+		if n > maxParams {
+			return 0
+		}
+	}
+	return n
+}

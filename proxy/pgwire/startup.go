@@ -1,0 +1,91 @@
+package pgwire
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+)
+
+const (
+	minStartup = 8
+	maxStartup = 10000
+
+	cancelRequest = 80877102
+	sslRequest    = 80877103
+	gssRequest    = 80877104
+)
+
+// startup reads a packet of the startup phase: a length and a code, without a
+// type byte.
+func (t *Tracker) startup(chunk []byte) []byte {
+	s := &t.client
+	if s.nhead == 0 {
+		s.start, s.nhead = s.pos, headSize
+		s.buf, s.limit = s.buf[:0], 4
+	}
+	chunk = s.gather(chunk, 4)
+	if len(s.buf) < 4 {
+		return chunk
+	}
+	size := int64(binary.BigEndian.Uint32(s.buf))
+	if size < minStartup || size > maxStartup {
+		t.blind(s.start, "startup packet: begins with %s, expected a length of %d to %d", looksLike(s.buf[:4]), minStartup, maxStartup)
+		return chunk
+	}
+	chunk = s.gather(chunk, int(size))
+	if len(s.buf) == int(size) {
+		t.started(s.buf)
+	}
+	return chunk
+}
+
+// gather copies until n bytes of the packet are at hand.
+func (s *scanner) gather(chunk []byte, n int) []byte {
+	n = min(n-len(s.buf), len(chunk))
+	if n <= 0 {
+		return chunk
+	}
+	s.buf = append(s.buf, chunk[:n]...)
+	s.pos += int64(n)
+	return chunk[n:]
+}
+
+func looksLike(b []byte) string {
+	if b[0] == 0x16 {
+		return fmt.Sprintf("% x (a TLS handshake)", b)
+	}
+	return fmt.Sprintf("%q", b)
+}
+
+// started acts on a whole startup packet.
+func (t *Tracker) started(packet []byte) {
+	s := &t.client
+	code := binary.BigEndian.Uint32(packet[4:])
+	switch {
+	case code == sslRequest || code == gssRequest:
+		t.marks = append(t.marks, wire.Mark{Kind: wire.Answer, Start: s.start, End: s.pos, Bytes: []byte{'N'}})
+		s.done()
+	case code == cancelRequest:
+		t.pass()
+	case code>>16 == 3:
+		t.application = parameter(packet[8:], "application_name")
+		t.asked.push(asked{typ: startupPacket})
+		t.phase = running
+		s.done()
+	default:
+		t.blind(s.start, "startup packet: protocol %d.%d, expected 3.x", code>>16, code&0xffff)
+	}
+}
+
+// parameter returns a parameter of the startup message.
+func parameter(body []byte, name string) string {
+	c := cursor{b: body}
+	for !c.bad && len(c.b) > 1 {
+		key, v := c.text(), c.text()
+		if string(key) == name && len(v) <= maxName {
+			return string(v)
+		}
+	}
+	return ""
+}

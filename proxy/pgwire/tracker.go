@@ -1,0 +1,160 @@
+package pgwire
+
+import (
+	"fmt"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// Options are what a [Tracker] is told of its session.
+type Options struct {
+	Session  uint64
+	Upstream string
+	Hash     *lock.Hasher // nil: one with an empty key
+	// Statements is shared by the sessions of a daemon. nil: one of its own.
+	Statements *Cache
+	// Wants reports whether a rule names a verb, which then makes an op of
+	// what otherwise is none. nil: none does. It is asked for each statement.
+	Wants func(verb string) bool
+}
+
+// phase is how far the connection has got.
+type phase uint8
+
+const (
+	starting phase = iota // no startup message yet
+	running               // messages have a type byte
+	opaque                // passed on without being read
+)
+
+// A Tracker follows one Postgres connection. It implements [wire.Tracker].
+type Tracker struct {
+	opt   Options
+	phase phase
+	marks []wire.Mark // of the call that is under way
+
+	client   scanner
+	upstream scanner
+
+	application string
+	pid         int32
+
+	asked      queue
+	statements store[*statement]
+	portals    store[*portal]
+	group      group
+	reply      reply
+	tx         transactions
+
+	failing bool // upstream skips to the next Sync
+	surplus int  // Syncs in the queue that upstream may have swallowed
+}
+
+// NewTracker returns a tracker for one connection from its first byte on.
+func NewTracker(opt Options) *Tracker {
+	if opt.Hash == nil {
+		opt.Hash = lock.NewHasher(nil)
+	}
+	if opt.Statements == nil {
+		opt.Statements = NewCache()
+	}
+	return &Tracker{
+		opt:        opt,
+		statements: store[*statement]{entries: maxStatements, bytes: maxNames},
+		portals:    store[*portal]{entries: maxStatements, bytes: maxNames},
+		reply:      reply{start: none},
+		group:      group{start: none},
+	}
+}
+
+const (
+	maxStatements = 4096    // prepared statements or portals of a session, half of them surely
+	maxNames      = 1 << 20 // bytes of their names
+)
+
+// none is the offset of what is not there.
+const none = -1
+
+// ApplicationName returns the application_name of the startup message, "" if
+// it had none or has not been read.
+func (t *Tracker) ApplicationName() string { return t.application }
+
+// BackendPID returns the process id of the backend, 0 before upstream has told
+// it.
+func (t *Tracker) BackendPID() int32 { return t.pid }
+
+// Client scans bytes that the client sent. See [wire.Tracker].
+func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
+	t.marks = marks
+	for t.phase != opaque && len(chunk) > 0 {
+		if t.phase == starting {
+			chunk = t.startup(chunk)
+		} else {
+			chunk = t.requests(chunk)
+		}
+	}
+	t.client.pass(chunk)
+	return t.taken(), t.client.cleared(t.clientClear())
+}
+
+// Upstream scans bytes that upstream sent. See [wire.Tracker].
+func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
+	t.marks = marks
+	if t.phase == running {
+		chunk = t.replies(chunk)
+	}
+	t.upstream.pass(chunk)
+	return t.taken(), t.upstream.cleared(t.upstreamClear())
+}
+
+func (t *Tracker) taken() []wire.Mark {
+	marks := t.marks
+	t.marks = nil
+	return marks
+}
+
+// blind gives the connection up, from the offset on.
+func (t *Tracker) blind(from int64, format string, args ...any) {
+	t.marks = append(t.marks, wire.Mark{Kind: wire.Blind, Start: from, End: from, Reason: fmt.Sprintf(format, args...)})
+	t.pass()
+}
+
+// pass lets everything through from now on.
+func (t *Tracker) pass() {
+	t.phase = opaque
+	t.asked = queue{}
+	t.statements.clear()
+	t.portals.clear()
+	t.client.done()
+	t.upstream.done()
+	t.reply = reply{start: none}
+	t.group = group{start: none}
+	t.tx = transactions{}
+}
+
+// clientClear returns what of the client's bytes is clear: all but a message
+// that is not whole, and what leads up to it.
+func (t *Tracker) clientClear() int64 {
+	s := &t.client
+	if !s.keeping() {
+		return s.pos
+	}
+	if t.phase == running && t.group.leadsTo(s.head[0]) && s.pos-t.group.start <= wire.MaxHeld {
+		return t.group.start
+	}
+	return s.start
+}
+
+// upstreamClear returns what of upstream's bytes is clear: all but the reply
+// to an op, or a message that may turn out to be one.
+func (t *Tracker) upstreamClear() int64 {
+	s := &t.upstream
+	if r := t.reply.start; r != none && s.pos-r <= wire.MaxHeld {
+		return r
+	}
+	if s.partial() && (s.nhead < headSize || s.head[0] == 'Z') {
+		return s.start
+	}
+	return s.pos
+}

@@ -1,0 +1,160 @@
+package pgwire
+
+import (
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// maxTables bounds the tables that a transaction is known to have written.
+const maxTables = 64
+
+// maxUnsettled bounds the ops of one implicit transaction that are settled.
+const maxUnsettled = 1 << 16
+
+// transactions follows the session's transactions twice: as the client must
+// believe them to be after all that it has asked, and as upstream has said
+// they are. The first numbers ops when they are made; the second decides.
+type transactions struct {
+	count uint64 // numbers given
+
+	// What the client has asked for.
+	current  uint64 // number for the next op; 0: a new one
+	explicit bool
+	tables   []string
+
+	// What upstream has answered.
+	open      bool
+	number    uint64 // of the open one, 0 if not known
+	failed    bool   // an error since the transaction began
+	unsettled []*lock.Op
+}
+
+func (x *transactions) next() uint64 {
+	x.count++
+	return x.count
+}
+
+// assign gives a new op its transaction.
+func (x *transactions) assign(op *lock.Op, tm *template) {
+	if x.current == 0 {
+		x.current, x.tables = x.next(), nil
+	}
+	op.Tx, op.Implicit = x.current, !x.explicit
+	switch op.Kind {
+	case lock.Begin:
+		op.Implicit, x.explicit = false, true
+	case lock.Commit:
+		op.Implicit, op.Tables = false, x.tables
+		x.finish(tm.chain)
+	case lock.Rollback:
+		op.Implicit, op.Savepoint = false, tm.savepoint
+		if !tm.savepoint {
+			x.finish(tm.chain)
+		}
+	case lock.Write:
+		x.wrote(op.SQL.Table)
+	}
+}
+
+func (x *transactions) finish(chain bool) {
+	x.explicit = x.explicit && chain
+	x.current, x.tables = 0, nil
+}
+
+func (x *transactions) wrote(table string) {
+	if len(x.tables) < maxTables && !slices.Contains(x.tables, table) {
+		x.tables = append(x.tables, table)
+	}
+}
+
+// synced says that the client ended an implicit transaction, if that is what
+// it is in.
+func (x *transactions) synced() {
+	if !x.explicit {
+		x.finish(false)
+	}
+}
+
+// correct gives an op its real transaction, where the client's view was wrong.
+func (x *transactions) correct(op *lock.Op) {
+	switch op.Kind {
+	case lock.Begin, lock.Commit, lock.Rollback:
+		return
+	}
+	if op.Outcome == lock.Failed || op.Implicit != x.open {
+		return
+	}
+	op.Implicit = !x.open
+	if op.Implicit {
+		op.Tx = x.next()
+	} else if x.number != 0 {
+		op.Tx = x.number
+	}
+}
+
+// answered follows an op that has its outcome.
+func (t *Tracker) answered(op *lock.Op, tm *template, m message) {
+	x := &t.tx
+	x.correct(op)
+	if op.Implicit && len(x.unsettled) < maxUnsettled {
+		x.unsettled = append(x.unsettled, op)
+	}
+	if op.Outcome == lock.Failed {
+		return
+	}
+	switch op.Kind {
+	case lock.Begin:
+		if !x.open {
+			x.open, x.number = true, op.Tx
+		}
+	case lock.Commit, lock.Rollback:
+		if op.Savepoint {
+			return
+		}
+		x.failed = op.Kind == lock.Rollback || op.Outcome == lock.RolledBack
+		t.settle(m)
+		x.open, x.number = x.open && tm.chain, 0
+	}
+}
+
+// settle ends the implicit transaction, or what a BEGIN dragged into its own.
+func (t *Tracker) settle(m message) {
+	x := &t.tx
+	for i, op := range x.unsettled {
+		if x.failed && op.Outcome == lock.Done {
+			op.Outcome = lock.RolledBack
+		}
+		t.marks = append(t.marks, wire.Mark{Kind: wire.Settle, Op: op, Start: m.start, End: m.end})
+		x.unsettled[i] = nil
+	}
+	x.unsettled, x.failed = x.unsettled[:0], false
+}
+
+// ready takes the status of a ReadyForQuery. Idle is certain; another one is
+// only once nothing is outstanding, since Postgres 18 also says so of a
+// pipeline's implicit transaction.
+func (t *Tracker) ready(m message, status byte) {
+	x := &t.tx
+	if status == 'I' {
+		t.settle(m)
+		x.open, x.number = false, 0
+	}
+	if t.asked.len() > 0 {
+		return
+	}
+	t.surplus = 0
+	switch {
+	case status == 'I':
+		x.explicit = false
+		x.finish(false)
+		t.portals.clear()
+	case !x.open:
+		x.explicit, x.open = true, true
+		if x.current == 0 {
+			x.current = x.next()
+		}
+		x.number = x.current
+	}
+}
