@@ -110,7 +110,7 @@ var bad = []struct{ rule, want string }{
 	{"SETNX=800ms,timeout=x", `--stall-after: SETNX=800ms,timeout=x: column 21: expected a duration such as 5s, found "x"`},
 	{"SETNX=800ms,mode=fast", `--stall-after: SETNX=800ms,mode=fast: column 18: not yet: mode is not built, expected the rule without it`},
 	{"SETNX=800ms,name=", `--stall-after: SETNX=800ms,name=: column 18: expected a name of letters, digits and _ - . : /, found the end`},
-	{"SETNX=800ms,name=a b", `--stall-after: SETNX=800ms,name=a b: column 19: expected "," or the end, found ' '`},
+	{"SETNX=800ms,name=a b", `--stall-after: SETNX=800ms,name=a b: column 19: expected a name of letters, digits and _ - . : /, found ' '`},
 	{"SETNX=800ms,scope=", `--stall-after: SETNX=800ms,scope=: column 19: unknown scope "", expected conn or process`},
 	{"SETNX=800ms,scope=thread", `--stall-after: SETNX=800ms,scope=thread: column 19: unknown scope "thread", expected conn or process`},
 	{"SETNX=800ms,scope=tree", `--stall-after: SETNX=800ms,scope=tree: column 19: not yet: scope=tree is not built for a stall, expected conn or process`},
@@ -129,12 +129,12 @@ var bad = []struct{ rule, want string }{
 	{"freeze-before write=until:next-write+", `--freeze-before: write=until:next-write+: column 24: expected a condition such as next-write, found the end`},
 
 	// Flags.
-	{"hold write=800ms", `--hold: not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"hold-reply write=800ms", `--hold-reply: not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"drop-reply write", `--drop-reply: not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"reset-before write", `--reset-before: not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"reset-after write", `--reset-after: not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"lose-key acquire", `--lose-key: not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"hold write=800ms", `--hold: not yet: hold is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"hold-reply write=800ms", `--hold-reply: not yet: hold-reply is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"drop-reply write", `--drop-reply: not yet: drop-reply is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"reset-before write", `--reset-before: not yet: reset-before is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"reset-after write", `--reset-after: not yet: reset-after is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"lose-key acquire", `--lose-key: not yet: lose-key is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
 	{"stal-after SETNX=800ms", `--stal-after: no such rule flag, expected one like --stall-after`},
 
 	// What a terminal should not be shown as it is.

@@ -78,10 +78,9 @@ func (p *parser) cooldown() (err error) {
 }
 
 func (p *parser) name() error {
-	at := p.pos
 	p.rule.Name = p.take(func(c byte) bool { return word(c) || c == '.' || c == ':' || c == '/' })
-	if p.rule.Name == "" {
-		return p.fail(at, "expected a name of letters, digits and _ - . : /, %s", p.found())
+	if p.rule.Name == "" || p.pos < len(p.text) && p.text[p.pos] != ',' {
+		return p.fail(p.pos, "expected a name of letters, digits and _ - . : /, %s", p.found())
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (p *parser) parseFlag() (Act, Phase, error) {
 	}
 	reason := "no such rule flag, expected one like --" + nearest(p.flag, names)
 	if slices.Contains(names, p.flag) {
-		reason = "not yet: this flag is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after"
+		reason = "not yet: " + p.flag + " is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after"
 	}
 	return "", "", &Error{Flag: p.flag, Text: p.text, Offset: -1, Reason: reason}
 }

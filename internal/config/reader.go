@@ -207,7 +207,7 @@ func (r *reader) scalar(n ast.Node) string {
 func (r *reader) oneOf(n ast.Node, words ...string) string {
 	s := r.scalar(n)
 	if n != nil && !slices.Contains(words, s) {
-		r.fail(n, "expected %s, found %s", strings.Join(words, " or "), show(s))
+		r.fail(n, "expected one of %s, found %s", strings.Join(words, ", "), show(s))
 	}
 	return s
 }

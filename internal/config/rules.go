@@ -81,7 +81,8 @@ func (r *reader) refused(err error, t *flagText, do ast.Node) {
 	}
 }
 
-// flag names the rule flag of do and at, and the node to blame for it.
+// flag names the rule flag of do and at, and the node to blame for it. The
+// flags that have no sides are not built yet, and fault says so.
 func (r *reader) flag(m, on mapping) (ast.Node, string) {
 	do := r.need(m, "do")
 	flag := r.oneOf(do, "stall", "freeze", "hold", "hold-reply", "drop-reply", "reset", "lose-key")
@@ -96,9 +97,6 @@ func (r *reader) flag(m, on mapping) (ast.Node, string) {
 			phase = r.oneOf(at, "before", "after")
 		}
 		return do, flag + "-" + phase
-	}
-	if at != nil {
-		r.fail(at, "at is superfluous: do: %s says where", flag)
 	}
 	return do, flag
 }

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+const (
+	rule  = "version: 1\nlocks:\n  - {name: a, key: 'lock:a', protects: [{table: t}, {table: u}]}\n  - {name: b, key: 'lock:b'}\nrules:\n  - "
+	locky = "version: 1\nlocks:\n  - "
+	proxy = "version: 1\nproxies:\n  "
+)
+
+// bad lists files that must be refused, with the place and the words.
+var bad = []struct{ text, want string }{
+	{"", `1:1: the file is empty, expected version: 1`},
+	{"# nothing\n", `1:1: the file is empty, expected version: 1`},
+	{"proxies: {}", `1:1: the field version is missing`},
+	{"version: 2", `1:10: unknown version 2, expected 1`},
+	{"version: [1]", `1:10: expected a text or a number, found a list`},
+	{"- version: 1", `1:1: expected a mapping, found a list`},
+	{"version: 1\nversion: 1", `2:1: mapping key "version" already defined at [1:1]`},
+	{"version: 1\nrule: []", `2:1: unknown field rule, expected one of version, proxies, locks, rules, invariants`},
+	{"version: 1\nrules: {}", `2:8: expected a list, found a mapping`},
+	{"version: 1\nrules:", `2:8: expected a list, found nothing`},
+	{"version: 1\n---\nversion: 1", `3:1: a second document begins here, expected one`},
+	{"version: 1\nrules: [", `2:8: sequence end token ']' not found`},
+	{"version: 1\nrules: &x []", `2:8: expected a list, found an anchor or alias, which are not read here`},
+	{"version: 1\n\tproxies: {}", `2:1: found character '	' that cannot start any token`},
+
+	{proxy + "redis: 127.0.0.1:6379", `3:10: expected a mapping, found a value`},
+	{proxy + "redis: {listen: 127.0.0.1:1}", `3:10: the field upstream is missing`},
+	{proxy + "redis: {listen: 127.0.0.1:1, upstream: localhost}", `3:42: expected HOST:PORT, found localhost`},
+	{proxy + "redis: {listen: 127.0.0.1:1, upstream: ':6379'}", `3:42: expected a host and a port to connect to, found :6379`},
+	{proxy + "redis: {listen: 127.0.0.1:99999, upstream: 'a:1'}", `3:19: expected a port from 0 to 65535, found 99999`},
+	{proxy + "cache: {listen: 127.0.0.1:1, upstream: 'a:1'}", `3:3: the name cache tells no protocol, expected one that begins with redis or postgres, or the field protocol`},
+	{proxy + "cache: {listen: 127.0.0.1:1, upstream: 'a:1', protocol: mysql}", `3:59: expected one of redis, postgres, found mysql`},
+	{proxy + "redis: {listen: 127.0.0.1:1, upstream: 'a:1', tls: true}", `3:49: unknown field tls, expected one of listen, upstream, protocol`},
+
+	{locky + "{key: k}", `3:5: the field name is missing`},
+	{locky + "{name: a}", `3:5: the field key is missing`},
+	{locky + "{name: a, key: k, purpose: fun}", `3:32: expected one of correctness, efficiency, found fun`},
+	{locky + "{name: a, key: k, protects: [counter]}", `3:34: expected a mapping, found a value`},
+	{locky + "{name: a, key: k, protects: [{fence: f}]}", `3:34: the field table is missing`},
+	{locky + "{name: a, key: k, protects: [{table: 'a b'}]}", `3:42: expected a table, with or without its schema, found a b`},
+	{locky + "{name: a, key: k, protects: [{table: t, fence: a.b}]}", `3:52: expected the name of a column, found a.b`},
+	{locky + "{name: a, key: k}\n  - {name: a, key: l}", `4:12: the lock a is declared twice, expected a name of its own`},
+
+	{rule + "write", `6:5: expected a mapping, found a value`},
+	{rule + "{at: before, do: stall, for: 1s}", `6:5: the field on is missing`},
+	{rule + "{on: {}, at: before, do: stall, for: 1s}", `6:10: the field event is missing`},
+	{rule + "{on: {event: wite}, at: before, do: stall, for: 1s}", `6:18: unknown event "wite", the nearest known one is write (as a flag: --stall-before wite=1s)`},
+	{rule + "{on: {event: 'write#3'}, at: before, do: stall, for: 1s}", `6:18: expected an event alone, such as write, SETNX or tick(1.5s), found write#3`},
+	{rule + "{on: {event: 'write(t)'}, at: before, do: stall, for: 1s}", `6:18: expected an event alone, such as write, SETNX or tick(1.5s), found write(t)`},
+	{rule + "{on: {event: write, lock: c}, at: before, do: stall, for: 1s}", `6:31: no lock is named c, expected a or b`},
+	{rule + "{on: {event: write, lock: a}, at: before, do: stall, for: 1s}", `6:31: the lock a protects 2 tables (t, u), expected the field table and one of them`},
+	{rule + "{on: {event: write, lock: b}, at: before, do: stall, for: 1s}", `6:31: the lock b protects no table, expected the field table, or protects in the lock`},
+	{rule + "{on: {event: write, key: k}, at: before, do: stall, for: 1s}", `6:30: the event write is about a table, expected table or lock rather than key`},
+	{rule + "{on: {event: acquire, table: k}, at: before, do: stall, for: 1s}", `6:34: the event acquire is about a key, expected key or lock rather than table`},
+	{rule + "{on: {event: acquire, key: k, lock: a}, at: before, do: stall, for: 1s}", `6:32: lock and key exclude each other, expected one of them`},
+	{rule + "{on: {event: BEGIN, table: t}, at: before, do: stall, for: 1s}", `6:32: BEGIN names neither a key nor a table, expected no parentheses (as a flag: --stall-before BEGIN(t)=1s)`},
+	{rule + "{on: {event: write, every: 0}, at: before, do: stall, for: 1s}", `6:32: events are counted from 1, expected 1 or more (as a flag: --stall-before write#*/0=1s)`},
+	{rule + "{on: {event: write, every: often}, at: before, do: stall, for: 1s}", `6:32: expected a whole number from 1, found often`},
+	{rule + "{on: {event: write, every: 2, nth: 3}, at: before, do: stall, for: 1s}", `6:40: every and nth exclude each other, expected one of them`},
+	{rule + "{on: {event: write, from: 2}, at: before, do: stall, for: 1s}", `6:31: the field to is missing, expected from and to`},
+	{rule + "{on: {event: write, to: 2}, at: before, do: stall, for: 1s}", `6:29: to is superfluous, expected it with from`},
+	{rule + "{on: {event: write, from: 6, to: 1}, at: before, do: stall, for: 1s}", `6:38: the range ends at 1 before it begins at 6, expected 6 or more (as a flag: --stall-before write#6-1=1s)`},
+	{rule + "{on: {event: write, probability: 0.05}, at: before, do: stall, for: 1s}", `6:38: expected a percentage such as 5%, found 0.05`},
+	{rule + "{on: {event: write, probability: 101%}, at: before, do: stall, for: 1s}", `6:38: a chance of 101% is out of range, expected more than 0% and at most 100% (as a flag: --stall-before write@101%=1s)`},
+	{rule + "{on: {event: write}, do: stall, for: 1s}", `6:5: the field at is missing, expected at: before or at: after`},
+	{rule + "{on: {event: write}, at: during, do: stall, for: 1s}", `6:30: expected one of before, after, found during`},
+	{rule + "{on: {event: write}, at: before, do: delay, for: 1s}", `6:42: expected one of stall, freeze, hold, hold-reply, drop-reply, reset, lose-key, found delay`},
+	{rule + "{on: {event: write}, do: hold, for: 1s}", `6:30: not yet: hold is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{rule + "{on: {event: write}, at: before, do: hold, for: 1s}", `6:42: not yet: hold is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{rule + "{on: {event: write}, at: before, do: stall}", `6:5: the field for is missing, expected a duration such as for: 800ms`},
+	{rule + "{on: {event: write}, at: before, do: stall, for: 800}", `6:54: expected a unit after 800: ns, us, ms, s, m or h (as a flag: --stall-before write=800)`},
+	{rule + "{name: x, on: {event: write}, at: before, do: stall, for: 800, max: 3}", `6:63: expected a unit after 800: ns, us, ms, s, m or h (as a flag: --stall-before write=800,max=3,name=x)`},
+	{rule + "{on: {event: write}, at: before, do: stall, for: '1s,max=3'}", `6:54: expected a value without commas and equals signs, found 1s,max=3`},
+	{rule + "{on: {event: acquire}, at: before, do: stall, for: ttl}", `6:56: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after (as a flag: --stall-before acquire=ttl)`},
+	{rule + "{on: {event: 'tick(1s)'}, do: freeze, for: ttl}", `6:48: a tick belongs to no lease, so ttl is unknown: expected a duration such as 800ms (as a flag: --freeze-after tick(1s)=ttl)`},
+	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, until: [next-write]}", `6:66: for and until exclude each other, expected one of them`},
+	{rule + "{on: {event: write}, at: before, do: freeze, until: [next-write, lease-expired], timeout: 5s}", `6:57: gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms (as a flag: --freeze-before write=until:next-write+lease-expired,timeout=5s)`},
+	{rule + "{on: {event: write}, at: before, do: freeze, until: [next-wite]}", `6:57: unknown condition "next-wite", the nearest known one is next-write (as a flag: --freeze-before write=until:next-wite)`},
+	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, scope: conn}", `6:66: only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-before (as a flag: --freeze-before write=1s,scope=conn)`},
+	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, max: 0}", `6:64: max=0 would never fire, expected 1 or more (as a flag: --freeze-before write=1s,max=0)`},
+	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, mode: x}", `6:65: not yet: mode is not built, expected the rule without it (as a flag: --freeze-before write=1s,mode=x)`},
+	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, name: 'a b'}", `6:65: expected a name of letters, digits and _ - . : /, found ' ' (as a flag: --freeze-before write=1s,name=a b)`},
+	{rule + "{name: x, on: {event: write}, at: before, do: freeze, for: 1s}\n  - {name: x, on: {event: read}, at: before, do: freeze, for: 1s}", `7:12: another rule is named x, expected a name of its own`},
+
+	{"version: 1\ninvariants:\n  - {name: a, kind: sum, query: SELECT 1}", `3:21: expected one of counter, fence, found sum`},
+	{"version: 1\ninvariants:\n  - {name: a, kind: counter}", `3:5: the field query is missing`},
+	{"version: 1\ninvariants:\n  - {name: a, kind: fence, query: SELECT 1, lock: z}", `3:51: no lock is named z, expected it to be declared under locks`},
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, b := range bad {
+		_, err := Parse("x.yaml", []byte(b.text))
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%q: %v", b.text, err)
+			continue
+		}
+		if got := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason); got != b.want {
+			t.Errorf("%q:\n got %s\nwant %s", b.text, got, b.want)
+		}
+	}
+}
+
+func TestErrorShowsTheLines(t *testing.T) {
+	_, err := Parse("ci.yaml", []byte("version: 1\nrules:\n  - name: x\n    on: {event: write}\n    at: before\n    do: freeze\n    for: 800\n"))
+	const want = `ci.yaml:7:10: expected a unit after 800: ns, us, ms, s, m or h (as a flag: --freeze-before write=800,name=x)
+    5 |     at: before
+    6 |     do: freeze
+    7 |     for: 800
+                 ^`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestProxyFlag(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.0.1:16379=127.0.0.1:6379": "{  127.0.0.1:16379 127.0.0.1:6379} <nil>",
+		":0=redis:6379":                  "{  :0 redis:6379} <nil>",
+		"[::1]:1=[::1]:2":                "{  [::1]:1 [::1]:2} <nil>",
+		"127.0.0.1:16379":                "{   } 127.0.0.1:16379: expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379",
+		"16379=127.0.0.1:6379":           "{   } 16379=127.0.0.1:6379: listen address: expected HOST:PORT, found 16379",
+		"a:1=b":                          "{   } a:1=b: upstream address: expected HOST:PORT, found b",
+		"a:1=b:0":                        "{   } a:1=b:0: upstream address: expected a host and a port to connect to, found b:0",
+		"a:x=b:1":                        "{   } a:x=b:1: listen address: expected a port from 0 to 65535, found x",
+		"":                               `{   } "": expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379`,
+	} {
+		p, err := ParseProxyFlag(text)
+		if got := fmt.Sprint(p, err); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestLockFlag(t *testing.T) {
+	const form = ": expected KEY=TABLE or KEY=TABLE.FENCE, such as lock:counter=counter.fence"
+	for text, want := range map[string]string{
+		"lock:counter=counter.fence": "{lock:counter counter fence  true} <nil>",
+		"lock:counter=counter":       "{lock:counter counter   true} <nil>",
+		"a=b=public.counter.fence":   "{a=b public.counter fence  true} <nil>",
+		"lock:*=Counter.\"Fence\"":   "{lock:* counter Fence  true} <nil>",
+		`k="s.x"`:                    "{k s.x   true} <nil>",
+		"k=zähler":                   "{k zähler   true} <nil>",
+		"lock:counter":               "{    false} --lock: lock:counter" + form,
+		"=counter":                   "{    false} --lock: =counter" + form,
+		"k=":                         "{    false} --lock: k=: column 3" + form,
+		"k=a.b.c.d":                  "{    false} --lock: k=a.b.c.d: column 3" + form,
+		"k=a..b":                     "{    false} --lock: k=a..b: column 3" + form,
+		"k=a b":                      "{    false} --lock: k=a b: column 3" + form,
+		`k="a`:                       `{    false} --lock: k="a: column 3` + form,
+	} {
+		d, err := ParseLockFlag(text)
+		if got := fmt.Sprint(d, err); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}

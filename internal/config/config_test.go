@@ -1,0 +1,166 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+const designed = `
+version: 1
+proxies:
+  redis:    {listen: 127.0.0.1:16379, upstream: 127.0.0.1:6379}
+  postgres: {listen: 127.0.0.1:15432, upstream: 127.0.0.1:5432}
+locks:
+  - {name: counter, key: "lock:counter", protects: [{table: counter, fence: fence}]}
+rules:
+  - {name: pause, on: {event: write, lock: counter, every: 20}, at: before, do: freeze, for: 800ms}
+invariants:
+  - {name: counter, kind: counter, query: "SELECT value FROM counter WHERE id = 1", lock: counter}
+  - {name: fence,   kind: fence,   query: "SELECT fence FROM counter WHERE id = 1"}
+`
+
+func TestParse(t *testing.T) {
+	got, err := Parse("x.yaml", []byte(designed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pause, err := fault.Parse("freeze-before", "write(counter)#*/20=800ms,name=pause")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Proxies: []Proxy{
+			{Name: "redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379"},
+			{Name: "postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432"},
+		},
+		Locks: []lock.Declaration{{Key: "lock:counter", Table: "counter", FenceColumn: "fence", Declared: true}},
+		Rules: []fault.Rule{pause},
+		Invariants: []Invariant{
+			{Name: "counter", Kind: "counter", Query: "SELECT value FROM counter WHERE id = 1", Lock: "lock:counter"},
+			{Name: "fence", Kind: "fence", Query: "SELECT fence FROM counter WHERE id = 1"},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// A rule in YAML is the rule that the flag makes.
+func TestRulesAreFlags(t *testing.T) {
+	head := "version: 1\nlocks:\n" +
+		"  - {name: one, key: 'lock:(a)*', protects: [{table: jobs.counter}]}\n" +
+		"  - {name: none, key: 'k\\*'}\nrules:\n"
+	for _, c := range []struct{ yaml, flag, text string }{
+		{"{on: {event: SETNX}, at: after, do: stall, for: 800ms}", "stall-after", "SETNX=800ms"},
+		{"{on: {event: acquire, lock: one}, at: after, do: freeze, for: ttl+20%}", "freeze-after", `acquire(lock:\(a\)*)=ttl+20%`},
+		{"{on: {event: release, lock: none}, at: before, do: stall, for: 1s}", "stall-before", `release(k\\*)=1s`},
+		{"{on: {event: write, lock: one}, at: before, do: stall, for: ttl*1.5}", "stall-before", "write(jobs.counter)=ttl*1.5"},
+		{"{on: {event: COMMIT, table: counter, nth: 3}, at: after, do: stall, for: 0s}", "stall-after", "COMMIT(counter)#3=0s"},
+		{"{on: {event: 'redis:SET', key: 'a(', from: 2, to: 4}, at: after, do: stall, for: 1s}", "stall-after", `SET(a\()#2-4=1s`},
+		{"{on: {event: 'tick(1.5s)', from: 1, to: 6}, do: freeze, for: 800ms}", "freeze-after", "tick(1.5s)#1-6=800ms"},
+		{"{on: {event: DEL, every: 5, probability: 0.5%}, at: before, do: stall, for: 1s, scope: process, max: 3, cooldown: 10s, name: x}",
+			"stall-before", "DEL#*/5@0.5%=1s,scope=process,max=3,cooldown=10s,name=x"},
+	} {
+		got, err := Parse("x.yaml", []byte(head+"  - "+c.yaml))
+		if err != nil {
+			t.Errorf("%s: %v", c.yaml, err)
+			continue
+		}
+		want, err := fault.Parse(c.flag, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Text, got.Rules[0].Text = "", ""
+		if got.Rules[0] != want {
+			t.Errorf("%s:\n got %#v\nwant %#v", c.yaml, got.Rules[0], want)
+		}
+	}
+}
+
+func TestPurposes(t *testing.T) {
+	for _, c := range []struct {
+		yaml string
+		want []lock.Declaration
+	}{
+		{"{name: a, key: k}", []lock.Declaration{{Key: "k"}}},
+		{"{name: a, key: k, purpose: correctness}", []lock.Declaration{{Key: "k", Purpose: "correctness", Declared: true}}},
+		{"{name: a, key: k, purpose: efficiency, protects: [{table: t}]}", []lock.Declaration{{Key: "k", Table: "t", Purpose: "efficiency"}}},
+		{"{name: a, key: k, protects: [{table: T}, {table: 's.\"U\"', fence: F}]}", []lock.Declaration{
+			{Key: "k", Table: "t", Declared: true}, {Key: "k", Table: "s.U", FenceColumn: "f", Declared: true}}},
+	} {
+		got, err := Parse("x.yaml", []byte("version: 1\nlocks:\n  - "+c.yaml))
+		if err != nil || !slices.Equal(got.Locks, c.want) {
+			t.Errorf("%s: %+v, %v", c.yaml, got, err)
+		}
+	}
+}
+
+// The working examples must stay working, and mean what they say.
+func TestExamples(t *testing.T) {
+	dir := "../../configs"
+	files, err := filepath.Glob(dir + "/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, f := range files {
+		c, err := Load(f)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := fault.NewPlan(c.Rules, 1, fault.Limits{}); err != nil {
+			t.Error(err)
+		}
+		if len(c.Rules) == 0 || len(c.Locks) == 0 {
+			t.Errorf("%s: %+v", f, c)
+		}
+	}
+	ci, _ := Load(dir + "/ci.yaml")
+	if got := ci.Rules[0].Text; got != "--freeze-after read(counter)#1-3=ttl+300ms,name=after-read" {
+		t.Errorf("ci.yaml's first rule: %s", got)
+	}
+	sidecar, _ := Load(dir + "/sidecar.yaml")
+	if r := sidecar.Rules[0]; r.Chance != 0.5 || r.Glob != "lock:billing:*" || r.Cooldown != 10*time.Minute || len(sidecar.Locks) != 3 {
+		t.Errorf("sidecar.yaml: %+v", sidecar)
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none.yaml")
+	if _, err := Load(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+		t.Errorf("%v", err)
+	}
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("version: 2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(bad); err == nil || !strings.HasPrefix(err.Error(), bad+":1:10: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(designed))
+	for _, b := range bad {
+		f.Add([]byte(b.text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := Parse("x.yaml", text)
+		var e *Error
+		if err != nil && (!errors.As(err, &e) || e.Line < 1 || e.Column < 1 || e.Reason == "") {
+			t.Errorf("%#v", err)
+		}
+		if (c == nil) == (err == nil) {
+			t.Errorf("%v beside %v", c, err)
+		}
+	})
+}
