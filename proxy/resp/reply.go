@@ -40,9 +40,9 @@ type replies struct {
 	aside      bool // the frame at hand is a push
 	streams    bool
 
-	want  bool // an answer is wanted
-	hold  bool // the reply is withheld until it is whole
-	base  int  // depth of the answers: 1 for the elements of EXEC's array
+	want  bool  // an answer is wanted
+	hold  bool  // the reply is withheld until it is whole
+	base  int   // depth of the answers: 1 for the elements of EXEC's array
 	total int64 // elements of the reply, if it is an aggregate; else -1
 
 	answer answer

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"sync"
 	"sync/atomic"
+
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // Bounds of a script cache.
@@ -124,6 +126,16 @@ const (
 	renews
 	releases
 )
+
+func (e effect) kind() lock.Kind {
+	switch e {
+	case acquires:
+		return lock.Acquire
+	case renews:
+		return lock.Renew
+	}
+	return lock.Release
+}
 
 func (p *program) cost() int {
 	return 256 + p.key.cost() + p.token.cost() + p.ttl.cost() + p.fence.cost()

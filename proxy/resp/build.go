@@ -1,0 +1,268 @@
+package resp
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// build makes ops of a request that may be one; the entry has none if it is not.
+func (t *Tracker) build() entry {
+	switch t.req.plan.cmd.verb {
+	case setVerb:
+		return t.buildSet()
+	case setNXVerb:
+		return t.single(readCount, lock.Op{Kind: lock.Acquire, NX: true, Token: t.hash(t.req.arg(2))})
+	case setEXVerb:
+		return t.single(readOK, lock.Op{Kind: lock.Store, Token: t.hash(t.req.arg(3)), TTL: t.ttl(t.req.arg(2), t.req.plan.cmd.name == "SETEX")})
+	case delVerb:
+		return t.buildDel()
+	case expireVerb:
+		return t.buildExpire()
+	case delexVerb:
+		return t.buildDelex()
+	case delIfEqVerb:
+		return t.single(readCount, lock.Op{Kind: lock.Release, Guarded: true, Token: t.hash(t.req.arg(2))})
+	case incrVerb:
+		return t.buildIncr()
+	case evalVerb, evalSHAVerb:
+		return t.buildScript()
+	}
+	return entry{}
+}
+
+// op completes what each op of this request has in common.
+func (t *Tracker) op(o lock.Op, key []byte) *lock.Op {
+	o.Session, o.Upstream, o.Proto = t.opt.Session, t.opt.Upstream, lock.Redis
+	o.Verb, o.DB, o.Key = t.req.plan.cmd.name, t.asked, string(key)
+	return &o
+}
+
+// single makes one op on the first argument.
+func (t *Tracker) single(read reading, o lock.Op) entry {
+	key := t.req.arg(1)
+	if key == nil {
+		return entry{}
+	}
+	return entry{read: read, keys: 1, ops: []*lock.Op{t.op(o, key)}}
+}
+
+// addOther makes an op that only a rule cares about.
+func (t *Tracker) addOther(e *entry) {
+	var key []byte
+	if at := keyAt(t.req.plan.cmd.name); at > 0 {
+		key = t.req.arg(at)
+	}
+	e.read = readDone
+	e.ops = []*lock.Op{t.op(lock.Op{Kind: lock.Other}, key)}
+}
+
+func (t *Tracker) hash(b []byte) lock.Value {
+	if b == nil || t.opt.Hash == nil {
+		return lock.Value{}
+	}
+	return t.opt.Hash.Of(b)
+}
+
+// ttl reads a lifetime; 0 for what the server will not take.
+func (t *Tracker) ttl(b []byte, seconds bool) time.Duration {
+	n, ok := parseInt(b)
+	if !ok || n <= 0 {
+		return 0
+	}
+	unit := time.Millisecond
+	if seconds {
+		unit = time.Second
+	}
+	if n > math.MaxInt64/int64(unit) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * unit
+}
+
+// options are those of a SET.
+type options struct {
+	nx, xx, get, expires bool
+	compared             bool // IFEQ
+	operand              []byte
+	ttl                  time.Duration
+}
+
+func (t *Tracker) setOptions() options {
+	var o options
+	r := &t.req
+	for i := 3; i < len(r.args); i++ {
+		arg := r.arg(i)
+		is := func(name string) bool { return bytes.EqualFold(arg, []byte(name)) }
+		switch {
+		case is("NX"):
+			o.nx = true
+		case is("XX"):
+			o.xx = true
+		case is("GET"):
+			o.get = true
+		case is("EX"), is("PX"):
+			i++
+			o.expires, o.ttl = true, t.ttl(r.arg(i), is("EX"))
+		case is("EXAT"), is("PXAT"):
+			i++
+			o.expires = true
+		case is("IFEQ"):
+			i++
+			o.compared, o.operand = true, r.arg(i)
+		}
+	}
+	return o
+}
+
+func (t *Tracker) buildSet() entry {
+	o := t.setOptions()
+	op := lock.Op{Token: t.hash(t.req.arg(2)), TTL: o.ttl}
+	read := readOK
+	switch {
+	case o.nx:
+		op.Kind, op.NX = lock.Acquire, true
+		if o.get {
+			read = readAbsent
+		}
+	case o.compared:
+		op.Kind, op.Guarded, op.Token = lock.Renew, true, t.hash(o.operand)
+		if o.get {
+			read = readUnclear
+		}
+	case o.xx && o.expires:
+		op.Kind = lock.Renew
+		if o.get {
+			read = readPresent
+		}
+	case o.expires && !o.xx:
+		op.Kind = lock.Store
+		if o.get {
+			read = readDone
+		}
+	default:
+		return entry{}
+	}
+	return t.single(read, op)
+}
+
+func (t *Tracker) buildDel() entry {
+	e := entry{read: readCount, keys: t.req.argc - 1}
+	for i := 1; i < len(t.req.args); i++ {
+		if key := t.req.arg(i); key != nil {
+			e.ops = append(e.ops, t.op(lock.Op{Kind: lock.Release}, key))
+		}
+	}
+	return e
+}
+
+func (t *Tracker) buildExpire() entry {
+	r := &t.req
+	n, ok := parseInt(r.arg(2))
+	if ok && n <= 0 {
+		return t.single(readCount, lock.Op{Kind: lock.Release})
+	}
+	op := lock.Op{Kind: lock.Renew}
+	if name := r.plan.cmd.name; name == "EXPIRE" || name == "PEXPIRE" {
+		op.TTL = t.ttl(r.arg(2), name == "EXPIRE")
+	}
+	if r.argc > 3 {
+		return t.single(readChanged, op)
+	}
+	return t.single(readCount, op)
+}
+
+func (t *Tracker) buildDelex() entry {
+	r := &t.req
+	switch {
+	case r.argc == 2:
+		return t.single(readCount, lock.Op{Kind: lock.Release})
+	case r.argc == 4 && bytes.EqualFold(r.arg(2), []byte("IFEQ")):
+		return t.single(readCount, lock.Op{Kind: lock.Release, Guarded: true, Token: t.hash(r.arg(3))})
+	}
+	return entry{}
+}
+
+// buildIncr takes INCR, and INCRBY that does not count down, as a counter of fences.
+func (t *Tracker) buildIncr() entry {
+	r := &t.req
+	if n, ok := parseInt(r.arg(2)); r.plan.cmd.name == "INCRBY" && (!ok || n <= 0) {
+		return entry{}
+	}
+	return t.single(readFence, lock.Op{Kind: lock.Fence, FenceKey: string(r.arg(1))})
+}
+
+// buildScript makes one op for each key that the script acts upon.
+func (t *Tracker) buildScript() entry {
+	p := t.script
+	if p == nil {
+		p = t.program()
+	}
+	if p == nil || p.effect == noEffect {
+		return entry{}
+	}
+	keys, args, ok := t.scriptArguments()
+	if !ok {
+		return entry{}
+	}
+	e := entry{read: readScript, script: p, keys: 1}
+	if p.key.each() {
+		e.keys = int64(len(keys))
+	}
+	for at := 1; at <= int(e.keys); at++ {
+		if op, ok := t.scriptOp(p, keys, args, at); ok {
+			e.ops = append(e.ops, op)
+		}
+	}
+	return e
+}
+
+// program returns what the script does; nil if its text is not known.
+func (t *Tracker) program() *program {
+	switch script := t.req.arg(1); {
+	case script == nil:
+		return nil
+	case t.req.plan.cmd.verb == evalVerb:
+		return t.opt.Scripts.learn(script)
+	default:
+		return t.opt.Scripts.lookup(script)
+	}
+}
+
+// scriptArguments returns KEYS and ARGV.
+func (t *Tracker) scriptArguments() (keys, args [][]byte, ok bool) {
+	r := &t.req
+	n, ok := parseInt(r.arg(2))
+	if !ok || n < 0 || n > int64(len(r.args)-3) {
+		return nil, nil, false
+	}
+	all := make([][]byte, len(r.args)-3)
+	for i := range all {
+		all[i] = r.arg(i + 3)
+	}
+	return all[:n], all[n:], true
+}
+
+func (t *Tracker) scriptOp(p *program, keys, args [][]byte, at int) (*lock.Op, bool) {
+	key, ok := p.key.resolve(nil, keys, args, at)
+	if !ok {
+		return nil, false
+	}
+	o := lock.Op{Guarded: p.effect != acquires, NX: p.effect == acquires}
+	o.Kind = p.effect.kind()
+	if token, ok := p.token.resolve(nil, keys, args, at); ok {
+		o.Token = t.hash(token)
+	}
+	if ttl, ok := p.ttl.resolve(nil, keys, args, at); ok {
+		o.TTL = t.ttl(ttl, p.seconds)
+	}
+	if fence, ok := p.fence.resolve(nil, keys, args, at); ok {
+		o.FenceKey = string(fence)
+	}
+	return t.op(o, key), true
+}

@@ -1,0 +1,154 @@
+package resp
+
+// A verb is what the package knows of a command.
+type verb uint8
+
+const (
+	plainVerb verb = iota // one request, one reply, nothing more
+	setVerb
+	setNXVerb
+	setEXVerb
+	delVerb
+	expireVerb
+	delexVerb
+	delIfEqVerb
+	incrVerb
+	evalVerb
+	evalSHAVerb
+	scriptVerb
+	selectVerb
+	helloVerb
+	resetVerb
+	clientVerb
+	authVerb
+	quitVerb
+	multiVerb
+	execVerb
+	discardVerb
+	blindVerb // its replies cannot be counted
+)
+
+// A command is a command's name in capitals, and what is known of it. The name
+// is empty for one that nothing is known of.
+type command struct {
+	name string
+	verb verb
+}
+
+// lookup knows the name if it is in capitals.
+func lookup(name []byte) command {
+	switch string(name) {
+	case "SET":
+		return command{"SET", setVerb}
+	case "SETNX":
+		return command{"SETNX", setNXVerb}
+	case "SETEX":
+		return command{"SETEX", setEXVerb}
+	case "PSETEX":
+		return command{"PSETEX", setEXVerb}
+	case "DEL":
+		return command{"DEL", delVerb}
+	case "UNLINK":
+		return command{"UNLINK", delVerb}
+	case "EXPIRE":
+		return command{"EXPIRE", expireVerb}
+	case "PEXPIRE":
+		return command{"PEXPIRE", expireVerb}
+	case "EXPIREAT":
+		return command{"EXPIREAT", expireVerb}
+	case "PEXPIREAT":
+		return command{"PEXPIREAT", expireVerb}
+	case "DELEX":
+		return command{"DELEX", delexVerb}
+	case "DELIFEQ":
+		return command{"DELIFEQ", delIfEqVerb}
+	case "INCR":
+		return command{"INCR", incrVerb}
+	case "INCRBY":
+		return command{"INCRBY", incrVerb}
+	case "EVAL":
+		return command{"EVAL", evalVerb}
+	case "EVALSHA":
+		return command{"EVALSHA", evalSHAVerb}
+	}
+	return lookupControl(name)
+}
+
+// lookupControl knows the commands that change the connection itself.
+func lookupControl(name []byte) command {
+	switch string(name) {
+	case "SCRIPT":
+		return command{"SCRIPT", scriptVerb}
+	case "SELECT":
+		return command{"SELECT", selectVerb}
+	case "HELLO":
+		return command{"HELLO", helloVerb}
+	case "RESET":
+		return command{"RESET", resetVerb}
+	case "CLIENT":
+		return command{"CLIENT", clientVerb}
+	case "AUTH":
+		return command{"AUTH", authVerb}
+	case "QUIT":
+		return command{"QUIT", quitVerb}
+	case "MULTI":
+		return command{"MULTI", multiVerb}
+	case "EXEC":
+		return command{"EXEC", execVerb}
+	case "DISCARD":
+		return command{"DISCARD", discardVerb}
+	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "SYNC", "PSYNC":
+		return command{string(name), blindVerb}
+	}
+	return command{}
+}
+
+// prepare says what is kept of a request with argc arguments, the name
+// included, and whether its bytes are withheld.
+func (c command) prepare(argc int64) plan {
+	p := plan{cmd: c}
+	all := int(min(argc, maxArgs)) - 1
+	switch c.verb {
+	case setVerb:
+		p.may = argc >= 4
+	case setNXVerb:
+		p.may = argc == 3
+	case setEXVerb:
+		p.may = argc == 4
+	case delVerb, incrVerb, delexVerb:
+		p.may = argc >= 2
+	case expireVerb, delIfEqVerb:
+		p.may = argc >= 3
+	case evalVerb, evalSHAVerb:
+		p.may = argc >= 4
+		p.watch = p.may
+	case scriptVerb, selectVerb, clientVerb:
+		p.keep, p.watch = min(all, 2), true
+	case helloVerb:
+		p.keep, p.watch = min(all, 8), true
+	}
+	if p.may {
+		p.keep = all
+	}
+	return p
+}
+
+// keyAt returns the place of the first key among a command's arguments; 0 for
+// a command without one, or with a secret there.
+func keyAt(name string) int {
+	switch name {
+	case "AUTH", "HELLO", "ACL", "CONFIG", "CLIENT", "SCRIPT", "FUNCTION", "COMMAND", "DEBUG", "INFO",
+		"PING", "ECHO", "SELECT", "SWAPDB", "WAIT", "WAITAOF", "KEYS", "SCAN", "DBSIZE", "RANDOMKEY",
+		"FLUSHALL", "FLUSHDB", "LATENCY", "SLOWLOG", "MODULE", "CLUSTER", "SENTINEL", "FAILOVER", "REPLICAOF",
+		"SLAVEOF", "SHUTDOWN", "SAVE", "BGSAVE", "ROLE", "TIME", "LOLWUT", "PUBSUB", "PUBLISH", "SPUBLISH",
+		"MULTI", "EXEC", "DISCARD", "UNWATCH", "RESET", "QUIT", "MONITOR", "SYNC", "PSYNC", "REPLCONF",
+		"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "READONLY",
+		"READWRITE", "ASKING", "MIGRATE":
+		return 0
+	case "OBJECT", "MEMORY", "XINFO", "XGROUP", "BITOP", "MSETEX":
+		return 2
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
+		return 3
+	}
+	return 1
+}

@@ -1,0 +1,127 @@
+package resp
+
+import "github.com/lockfaultd/lockfaultd/lock"
+
+// A reading is how a reply tells an op's outcome.
+type reading uint8
+
+const (
+	readDone    reading = iota // whatever is no error
+	readOK                     // OK, or nil for no
+	readCount                  // the number of keys that it took effect on
+	readChanged                // the same, but 0 says nothing of whether the key is there
+	readAbsent                 // SET NX GET: the old value, nil if there was none
+	readPresent                // SET XX GET
+	readUnclear                // cannot be told
+	readFence                  // the number issued
+	readScript                 // as the script's text suggests
+)
+
+// judge fills in the reply's part of the op.
+func (e *entry) judge(op *lock.Op, a *answer) {
+	if a.isError() {
+		op.Outcome, op.Err = lock.Failed, a.word()
+		return
+	}
+	switch e.read {
+	case readDone:
+		op.Outcome = lock.Done
+	case readOK:
+		op.Outcome = verdict(op, a.is("OK"), a.isNull())
+	case readCount:
+		op.Outcome = e.count(op, a)
+	case readChanged:
+		op.Outcome = e.count(op, a)
+		if op.Outcome == lock.NotHeld {
+			op.Outcome = lock.Failed
+		}
+	case readAbsent:
+		op.Outcome = verdict(op, a.isNull(), !a.isNull())
+	case readPresent:
+		op.Outcome = verdict(op, !a.isNull(), a.isNull())
+	case readFence:
+		op.Outcome = lock.Unknown
+		if n, ok := a.integer(); ok {
+			op.Outcome, op.Fence, op.HasFence = lock.Done, n, true
+		}
+	case readScript:
+		op.Outcome = e.ofScript(op, a)
+	default:
+		op.Outcome = lock.Unknown
+	}
+}
+
+// verdict words a yes or a no for the op's kind; neither is Unknown.
+func verdict(op *lock.Op, yes, no bool) lock.Outcome {
+	switch {
+	case yes && op.Kind == lock.Acquire:
+		return lock.Granted
+	case yes:
+		return lock.Done
+	case no && op.Kind == lock.Acquire:
+		return lock.Refused
+	case no:
+		return lock.NotHeld
+	}
+	return lock.Unknown
+}
+
+// count reads a number of keys. Of some but not all of several keys it cannot
+// be told which.
+func (e *entry) count(op *lock.Op, a *answer) lock.Outcome {
+	n, ok := a.integer()
+	return verdict(op, ok && n == e.keys, ok && n == 0)
+}
+
+func (e *entry) ofScript(op *lock.Op, a *answer) lock.Outcome {
+	if op.Kind == lock.Acquire {
+		return e.ofAcquire(op, a)
+	}
+	n, isInt := a.integer()
+	switch {
+	case e.script.hasSuccess && isInt:
+		return verdict(op, n == e.script.success, true)
+	case e.script.vague:
+		return lock.Unknown
+	case e.keys > 1 && n > 0 && n < e.keys:
+		return lock.Unknown
+	}
+	return verdict(op, isInt && n > 0 || a.is("OK"), isInt || a.isNull())
+}
+
+func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
+	n, isInt := a.integer()
+	granted, refused := e.granted(a, n, isInt)
+	out := verdict(op, granted, refused)
+	if out != lock.Granted || op.FenceKey == "" {
+		return out
+	}
+	switch {
+	case isInt && a.kind != '#':
+		op.Fence, op.HasFence = n, true
+	case a.isArray() && a.ints > 0:
+		op.Fence, op.HasFence = a.last, true
+	}
+	return out
+}
+
+// granted reads the answer of an acquire script. Text that is no number is
+// what such a script returns when it has taken the lock: its token, or OK.
+func (e *entry) granted(a *answer, n int64, isInt bool) (yes, no bool) {
+	if p := e.script; p.hasLead && a.isArray() && a.lead {
+		return a.first == p.lead, a.first != p.lead
+	} else if p.vague && !a.is("OK") {
+		return false, isInt && n <= 0
+	}
+	switch {
+	case a.isNull():
+		return false, true
+	case isInt:
+		return n > 0, n <= 0
+	case a.isArray():
+		return a.above, !a.above
+	case a.kind == '+', a.kind == '$':
+		return a.n > 0, false
+	}
+	return false, false
+}

@@ -1,0 +1,218 @@
+package resp
+
+import "slices"
+
+// classify tells what a script does, from its text. What it does not
+// understand has no effect that matters.
+func classify(text []byte) *program {
+	r, ok := readLua(text)
+	if !ok {
+		return &program{}
+	}
+	for _, find := range []func(*luaReader) *program{findAcquire, findRelease, findRenew} {
+		if p := find(r); p != nil {
+			return p
+		}
+	}
+	return &program{}
+}
+
+// findAcquire looks for a key that is created if it is absent.
+func findAcquire(r *luaReader) *program {
+	for _, c := range r.calls {
+		s, ok := setter(c.ref)
+		if !ok || !s.nx && !r.absent(s.key) {
+			continue
+		}
+		p := &program{effect: acquires, key: s.key, token: s.token, ttl: s.ttl, seconds: s.seconds}
+		if s.ttl.kind == unclear {
+			p.ttl, p.seconds = r.expiry(s.key)
+		}
+		r.findFence(p)
+		p.vague = r.isVague(p)
+		return p
+	}
+	return nil
+}
+
+// findRelease looks for a key that is removed if its value is the caller's.
+func findRelease(r *luaReader) *program {
+	for _, c := range r.calls {
+		if !c.isCall("DEL", "UNLINK") {
+			continue
+		}
+		for _, key := range c.parts {
+			if token, ok := r.compared(key); ok {
+				p := &program{effect: releases, key: key, token: token}
+				p.note(c)
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// findRenew looks for a key whose expiry is moved if its value is the caller's.
+func findRenew(r *luaReader) *program {
+	for _, c := range r.calls {
+		key := c.part(0)
+		token, ok := r.compared(key)
+		if !ok {
+			continue
+		}
+		p := &program{effect: renews, key: key, token: token}
+		if s, isSet := setter(c.ref); isSet && s.ttl.kind != unclear {
+			p.ttl, p.seconds = s.ttl, s.seconds
+		} else if p.ttl, p.seconds, ok = expirer(c.ref); !ok {
+			continue
+		}
+		p.note(c)
+		return p
+	}
+	return nil
+}
+
+// note takes over what the script answers after the effect, if it is a number
+// that would otherwise be read as a failure.
+func (p *program) note(c luaCall) {
+	if !c.answered || c.answer.kind != numberRef {
+		return
+	}
+	p.vague = c.moved // the same is answered when the effect did not come about
+	p.success, p.hasSuccess = c.answer.n, c.answer.n <= 0
+}
+
+// A setting is a command that gives a key a value.
+type setting struct {
+	key, token, ttl ref
+	seconds         bool
+	nx              bool
+}
+
+func setter(c ref) (setting, bool) {
+	s := setting{key: c.part(0), token: c.part(1)}
+	switch {
+	case c.isCall("SETNX"):
+		s.nx = true
+	case c.isCall("SETEX", "PSETEX"):
+		s.ttl, s.token, s.seconds = c.part(1), c.part(2), c.text == "SETEX"
+	case c.isCall("SET"):
+		_, s.nx = c.says("NX")
+		if i, ok := c.says("PX"); ok {
+			s.ttl = c.part(i + 1)
+		}
+		if i, ok := c.says("EX"); ok {
+			s.ttl, s.seconds = c.part(i+1), true
+		}
+	default:
+		return s, false
+	}
+	return s, s.key.isText() && s.token.isText()
+}
+
+// expirer reads a command that moves a key's expiry. An absolute one has no
+// ttl that can be told.
+func expirer(c ref) (ttl ref, seconds, ok bool) {
+	switch {
+	case c.isCall("PEXPIRE"):
+		return c.part(1), false, true
+	case c.isCall("EXPIRE"):
+		return c.part(1), true, true
+	case c.isCall("PEXPIREAT", "EXPIREAT"):
+		return ref{}, false, true
+	}
+	return ref{}, false, false
+}
+
+// expiry finds the expiry that is set on the key by a command of its own.
+func (r *luaReader) expiry(key ref) (ref, bool) {
+	for _, c := range r.calls {
+		if ttl, seconds, ok := expirer(c.ref); ok && c.part(0).equal(key) {
+			return ttl, seconds
+		}
+	}
+	return ref{}, false
+}
+
+// compared returns what the value of the key is compared with.
+func (r *luaReader) compared(key ref) (ref, bool) {
+	if !key.isText() {
+		return ref{}, false
+	}
+	for _, t := range r.tests {
+		if t.op == "not" {
+			continue
+		}
+		for _, pair := range [][2]ref{{t.a, t.b}, {t.b, t.a}} {
+			if pair[0].isCall("GET") && pair[0].part(0).equal(key) && pair[1].isText() && pair[1].kind != textRef {
+				return pair[1], true
+			}
+		}
+	}
+	return ref{}, false
+}
+
+// absent reports whether the script asks whether the key is there, other than
+// on its way to giving up because the value is not the caller's.
+func (r *luaReader) absent(key ref) bool {
+	for _, t := range r.tests {
+		exists := t.a.isCall("EXISTS") && t.a.part(0).equal(key)
+		missing := t.a.isCall("GET") && t.a.part(0).equal(key) && (t.op == "not" || t.b.kind == nothingRef)
+		if (exists || missing) && !r.givesUp(key, t.chain) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *luaReader) givesUp(key ref, chain int) bool {
+	return slices.ContainsFunc(r.tests, func(t test) bool {
+		return t.chain == chain && t.op == "~=" && t.a.isCall("GET") && t.a.part(0).equal(key) && t.b.isText()
+	})
+}
+
+// findFence looks for a counter whose new value is returned.
+func (r *luaReader) findFence(p *program) {
+	for _, ret := range r.returns {
+		for _, v := range ret.values {
+			if v.isCall("INCR", "INCRBY") && v.part(0).isText() {
+				p.fence = v.part(0)
+				return
+			}
+			if v.kind == tableRef && p.fenceAmong(v.parts) {
+				return
+			}
+		}
+	}
+}
+
+func (p *program) fenceAmong(parts []ref) bool {
+	for i, v := range parts {
+		if !v.isCall("INCR", "INCRBY") || !v.part(0).isText() {
+			continue
+		}
+		p.fence = v.part(0)
+		if i > 0 && parts[0].kind == numberRef {
+			p.lead, p.hasLead = parts[0].n, true
+		}
+		return true
+	}
+	return false
+}
+
+// isVague reports whether the script can return what it read, so that a number
+// or a text does not tell a grant from a refusal.
+func (r *luaReader) isVague(p *program) bool {
+	for _, ret := range r.returns {
+		for _, v := range ret.values {
+			if isReading(v) || !p.hasLead && slices.ContainsFunc(v.parts, isReading) && v.kind == tableRef {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isReading(v ref) bool {
+	return v.isCall("PTTL", "TTL", "PEXPIRETIME", "EXPIRETIME", "GET")
+}
