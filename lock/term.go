@@ -8,11 +8,11 @@ import (
 
 // A Declaration is what a user said of a lock: which keys, and what they guard.
 type Declaration struct {
-	Key         string // the lock's key; * stands for any text
-	Table       string // table that it protects; "" when none was named
-	FenceColumn string // column of Table that keeps the fence; "" when there is none
-	Purpose     string // "", "correctness" or "efficiency"
-	Declared    bool   // it was declared to guard correctness
+	Key         string `json:"key"`                // the lock's key; * stands for any text
+	Table       string `json:"table,omitempty"`    // table that it protects; "" when none was named
+	FenceColumn string `json:"fence,omitempty"`    // column of Table that keeps the fence; "" when there is none
+	Purpose     string `json:"purpose,omitempty"`  // "", "correctness" or "efficiency"
+	Declared    bool   `json:"declared,omitempty"` // it was declared to guard correctness
 }
 
 // Covers reports whether the declaration speaks of the key.

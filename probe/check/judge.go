@@ -1,12 +1,196 @@
 package check
 
-// Judge says what the history proves.
-func Judge(in Input) Result { return Result{} }
+import (
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // A Result is everything that the judge has to say.
 type Result struct {
 	Facts    Facts
-	Verdicts []Verdict
+	Verdicts []Verdict // by code, then in the order of the first op that they cite
 	Counters []Counter
 	Fences   []FenceFigure
+}
+
+// Judge says what a history proves. It changes nothing of its input.
+func Judge(in Input) Result {
+	c := newCase(in)
+	c.replay()
+	c.settle()
+	c.collect()
+	c.lostUpdates()
+	c.staleWrites()
+	c.overruns()
+	c.overlaps()
+	c.doubleGrants()
+	c.unsafeReleases()
+	c.fences()
+	c.rejections()
+	c.inversions()
+	c.lockless()
+	c.counters()
+	c.facts()
+	return c.result()
+}
+
+// A case is one history being judged.
+type kase struct {
+	in     Input
+	ops    []*lock.Op // own copies, by Seq
+	ledger *lock.Ledger
+	shapes map[string]*shape // by table
+
+	txs     map[txID]*tx
+	writes  []*write
+	written map[cell][]*write // accepted and unknown ones that assign the cell, by earliest effect
+	reads   map[cell][]*read  // by request
+	ofTerm  map[lock.TermID]*doings
+	strays  []stray
+	acts    map[lock.LockID]*acts
+	terms   map[lock.LockID][]*lock.Term
+	locks   []lock.LockID // with terms or refusals, by first use
+
+	cycled  map[*write]bool // writes of a cycle
+	found   []Verdict
+	emitted map[string]int
+	out     Result
+}
+
+// doings are what a term did for sure.
+type doings struct {
+	reads  []*read
+	writes []*write
+	ops    []*lock.Op // statements and commits, by Seq
+}
+
+// A stray is a write by a process without an open term that was last refused
+// the locks named.
+type stray struct {
+	op      *lock.Op
+	refused map[lock.LockID]*lock.Op
+}
+
+func newCase(in Input) *kase {
+	c := &kase{
+		in: in, ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
+		txs: map[txID]*tx{}, written: map[cell][]*write{}, reads: map[cell][]*read{},
+		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
+		cycled: map[*write]bool{}, emitted: map[string]int{},
+	}
+	c.ledger.KeepAll()
+	c.ops = make([]*lock.Op, len(in.Ops))
+	for i, op := range in.Ops {
+		own := *op
+		own.Term = lock.Attribution{}
+		c.ops[i] = &own
+	}
+	return c
+}
+
+// purposeOf returns what was declared of a lock, if anything.
+func (c *kase) purposeOf(key string) (purpose string, declared bool) {
+	for _, d := range c.in.Declarations {
+		if !d.Covers(key) {
+			continue
+		}
+		if d.Purpose != "" {
+			purpose = d.Purpose
+		}
+		declared = declared || d.Declared || d.Purpose == "correctness"
+	}
+	return purpose, declared
+}
+
+// perLock is how many verdicts of one code and level a lock gets; further ones
+// are counted in the last.
+const perLock = 200
+
+// emit adds a verdict about a lock, of its code's class.
+func (c *kase) emit(id lock.LockID, v Verdict, cited ...*lock.Op) {
+	c.emitAs(id, codes[v.Code].class, v, cited...)
+}
+
+// emitAs adds a verdict about a lock. Across a gap it is at most LIKELY.
+func (c *kase) emitAs(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) {
+	purpose, declared := c.purposeOf(id.Key)
+	if purpose == "efficiency" && id.Key != "" {
+		return
+	}
+	v.Name, v.Class = codes[v.Code].name, class
+	v.Harm = v.Class == Harm || v.Class == Declared && declared
+	if id.Key != "" {
+		v.Lock = id.String()
+	}
+	for _, op := range cited {
+		if op != nil && !slices.Contains(v.Ops, op.Seq) {
+			v.Ops = append(v.Ops, op.Seq)
+		}
+	}
+	if v.Level == Proven && c.gapAfter(cited) {
+		v.Level = Likely
+		v.Proof += " The record has a gap there, so this is not proven."
+	}
+	v.Count = max(1, v.Count)
+	key := v.Code + string(v.Level) + string(v.Class) + v.Lock
+	if c.emitted[key]++; c.emitted[key] > perLock {
+		for i := range slices.Backward(c.found) {
+			if w := &c.found[i]; w.Code == v.Code && w.Level == v.Level && w.Lock == v.Lock {
+				w.Count += v.Count
+				return
+			}
+		}
+	}
+	c.found = append(c.found, v)
+}
+
+// gapAfter reports whether the record lacks something since the first of the
+// ops: what was lost could be a release, or another write.
+func (c *kase) gapAfter(cited []*lock.Op) bool {
+	first := lock.Never
+	for _, op := range cited {
+		if op != nil {
+			first = min(first, op.A)
+		}
+	}
+	return slices.ContainsFunc(c.in.Gaps, func(g Gap) bool { return g.At >= first })
+}
+
+func (c *kase) result() Result {
+	slices.SortStableFunc(c.found, func(a, b Verdict) int {
+		if a.Code != b.Code {
+			if a.Code < b.Code {
+				return -1
+			}
+			return 1
+		}
+		return int(firstOp(a)) - int(firstOp(b))
+	})
+	c.out.Verdicts = c.found
+	return c.out
+}
+
+func firstOp(v Verdict) uint64 {
+	if len(v.Ops) == 0 {
+		return 0
+	}
+	return v.Ops[0]
+}
+
+var codes = map[string]struct {
+	name  string
+	class Class
+}{
+	"LF101": {"lease-overrun", Hazard},
+	"LF102": {"overlap", Hazard},
+	"LF103": {"stale-write", Hazard},
+	"LF104": {"lost-update", Harm},
+	"LF105": {"fence-regression", Harm},
+	"LF201": {"fence-rejected", Good},
+	"LF301": {"unsafe-release", Harm},
+	"LF305": {"double-grant", Declared},
+	"LF308": {"wrote-without-lock", Declared},
+	"LF309": {"fence-inversion", Declared},
+	"LF403": {"counter-mismatch", Harm},
 }

@@ -1,0 +1,286 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// counters computes the figures of each invariant, and finds LF403.
+func (c *kase) counters() {
+	for _, inv := range c.in.Invariants {
+		if inv.Kind == "fence" {
+			c.out.Fences = append(c.out.Fences, c.fenceFigure(inv))
+			continue
+		}
+		c.counter(inv)
+	}
+}
+
+// An intent is one wish to change a counter: a read, and the write or writes
+// that were computed from it.
+type intent struct {
+	base  lock.Value
+	final *write // the last accepted write, else the last uncertain one
+	delta bool
+}
+
+type tally struct {
+	c       *kase
+	inv     Invariant
+	conds   []lock.Cond // of the query, where they compare with integers
+	out     Counter
+	intents map[*read]*intent
+	order   []*intent
+	cited   []*lock.Op
+	start   int64
+	known   bool // start is
+	unsure  int  // bases that are not certain
+}
+
+func (c *kase) counter(inv Invariant) {
+	t := &tally{c: c, inv: inv, conds: conditions(inv.Query), start: inv.Start, known: inv.HasStart,
+		out: Counter{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column, Start: inv.Start, End: inv.End}}
+	writes := t.writes()
+	for _, w := range writes[t.epoch(writes):] {
+		t.add(w)
+	}
+	for _, i := range t.order {
+		t.count(i)
+	}
+	t.stale()
+	t.out.Start = t.start
+	t.out.Known = t.known && inv.HasEnd && inv.Table != ""
+	if t.out.Known {
+		t.out.Change = inv.End - t.start
+		t.out.NetDeficit = t.out.Acknowledged - t.out.Change
+		t.judge()
+	}
+	c.out.Counters = append(c.out.Counters, t.out)
+}
+
+var condition = regexp.MustCompile(`(?i)(?:where|and)\s+"?(\w+)"?\s*=\s*(-?\d+)`)
+
+// conditions returns the comparisons with integers in a query.
+func conditions(query string) []lock.Cond {
+	var out []lock.Cond
+	for _, m := range condition.FindAllStringSubmatch(query, -1) {
+		n, err := strconv.ParseInt(m[2], 10, 64)
+		if err == nil {
+			out = append(out, lock.Cond{Column: m[1], Op: "=", Value: lock.Value{Int: n, IsInt: true}})
+		}
+	}
+	return out
+}
+
+// writes lists the accepted and the uncertain writes of the counter's row, by
+// the order of their effects.
+func (t *tally) writes() []*write {
+	var out []*write
+	for _, w := range t.c.writes {
+		if (w.state == accepted || w.state == uncertain) && lock.TableName(w.op.SQL.Table) == lock.TableName(t.inv.Table) && t.concerns(w) {
+			out = append(out, w)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *write) int { return cmp.Compare(a.hi, b.hi) })
+	return out
+}
+
+// concerns reports whether the write may have changed the counter.
+func (t *tally) concerns(w *write) bool {
+	for _, q := range t.conds {
+		for _, g := range w.op.SQL.Where {
+			if g.Column == q.Column && g.Op == "=" && g.Value.IsInt && g.Value.Int != q.Value.Int {
+				return false
+			}
+		}
+		if a, ok := w.assigns(q.Column); ok && w.op.Verb == "INSERT" && a.Value.IsInt && a.Value.Int != q.Value.Int {
+			return false
+		}
+	}
+	_, ok := w.assigns(t.inv.Column)
+	return ok || w.op.Verb == "DELETE" || w.op.Verb == "INSERT" || w.op.Verb == "TRUNCATE"
+}
+
+// epoch returns where counting starts: after the last accepted write that set
+// the value anew.
+func (t *tally) epoch(writes []*write) int {
+	from := 0
+	for i, w := range writes {
+		a, ok := w.assigns(t.inv.Column)
+		if w.op.Verb == "UPDATE" && (a.HasDelta || !a.Value.Known() || t.baseOf(w) != nil) {
+			continue
+		}
+		if w.state != accepted || w.op.SQL.Upsert {
+			continue
+		}
+		from = i + 1
+		t.out.Epochs++
+		t.start, t.known = a.Value.Int, ok && a.Value.IsInt
+	}
+	return from
+}
+
+// baseOf returns the read from which the write was computed, or nil: that of
+// its term, else the last on its connection, else the last of its process.
+func (t *tally) baseOf(w *write) *read {
+	k := cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}
+	if w.op.Term.Sure() {
+		if r := t.c.baseRead(t.c.ofTerm[w.op.Term.ID], w, k); r != nil {
+			return r
+		}
+	}
+	var session, actor *read
+	reads := t.c.reads[k]
+	end, _ := slices.BinarySearchFunc(reads, w.op.Seq, func(r *read, seq uint64) int { return cmp.Compare(r.op.Seq, seq) })
+	for i := end - 1; i >= 0 && i >= end-10000 && session == nil; i-- {
+		r := reads[i]
+		if !heard(r.op, w.op) {
+			continue
+		}
+		if r.op.Session == w.op.Session {
+			session = r
+		}
+		if actor == nil && r.op.Actor == w.op.Actor && r.op.Actor != "" {
+			actor = r
+		}
+	}
+	if session != nil {
+		return session
+	}
+	return actor
+}
+
+func (t *tally) add(w *write) {
+	a, ok := w.assigns(t.inv.Column)
+	if a.HasDelta {
+		t.order = append(t.order, &intent{final: w, delta: true})
+		return
+	}
+	r := t.baseOf(w)
+	if !ok || r == nil {
+		t.order = append(t.order, &intent{final: w})
+		return
+	}
+	if !w.op.Term.Sure() && r.op.Session != w.op.Session {
+		t.unsure++
+	}
+	i := t.intents[r]
+	if i == nil {
+		i = &intent{base: r.value(t.inv.Column)}
+		if t.intents == nil {
+			t.intents = map[*read]*intent{}
+		}
+		t.intents[r] = i
+		t.order = append(t.order, i)
+	}
+	if i.final == nil || w.state == accepted || i.final.state != accepted {
+		i.final = w
+	}
+}
+
+// count adds an intent to the sums.
+func (t *tally) count(i *intent) {
+	step, known := t.step(i)
+	t.cited = append(t.cited, i.final.op)
+	switch {
+	case i.final.state == accepted && known:
+		t.out.Acknowledged += step
+	case known:
+		t.out.Unknown++
+		t.out.UnknownLow += min(0, step)
+		t.out.UnknownHigh += max(0, step)
+	default:
+		t.out.Unknown++
+		t.out.Unbounded = true
+	}
+}
+
+func (t *tally) step(i *intent) (int64, bool) {
+	a, _ := i.final.assigns(t.inv.Column)
+	switch {
+	case i.final.row == unknownRow:
+		return 0, false
+	case i.delta:
+		return a.Delta, true
+	}
+	return a.Value.Int - i.base.Int, a.Value.IsInt && i.base.IsInt
+}
+
+// stale counts the writes whose base was certainly not the row's last value
+// any more, and those that they overwrote.
+func (t *tally) stale() {
+	victims := map[*write]bool{}
+	for r, i := range t.intents {
+		w := i.final
+		if w.state != accepted || w.row == unknownRow {
+			continue
+		}
+		overwrote := false
+		list := t.c.written[cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}]
+		from, _ := slices.BinarySearchFunc(list, r.op.R, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
+		for _, x := range list[from:] {
+			if x.lo >= w.hi {
+				break
+			}
+			if x != w && x.state == accepted && x.before(w) && !sameTerm(x, w) {
+				overwrote = true
+				victims[x] = true
+			}
+		}
+		if overwrote {
+			t.out.StaleBase++
+		}
+	}
+	t.out.Victims = len(victims)
+}
+
+func sameTerm(x, w *write) bool { return x.op.Term.ID == w.op.Term.ID && w.op.Term.ID != 0 }
+
+func (t *tally) judge() {
+	low, high := t.out.Acknowledged+t.out.UnknownLow, t.out.Acknowledged+t.out.UnknownHigh
+	if t.out.Unbounded || low <= t.out.Change && t.out.Change <= high {
+		return
+	}
+	v := Verdict{Code: "LF403", Level: Proven, Table: lock.TableName(t.inv.Table), Count: int(max(t.out.NetDeficit, -t.out.NetDeficit))}
+	p := let("S be the sum of the steps that were acknowledged on %s.%s, each what a section wrote less what it had read: %d.", t.inv.Table, t.inv.Column, t.out.Acknowledged)
+	if t.out.Epochs > 0 {
+		p.say("The value was set anew %d times; S counts from the last of those, from %d.", t.out.Epochs, t.start)
+	}
+	if t.out.Unknown > 0 {
+		p.say("%d more have no answer and may have added from %d to %d.", t.out.Unknown, t.out.UnknownLow, t.out.UnknownHigh)
+	}
+	p.say("Then the counter's change lies in %s.", interval(low, high))
+	p.say("However it went from %d to %d, a change of %d: a net deficit of %d.", t.start, t.inv.End, t.out.Change, t.out.NetDeficit)
+	if t.unsure > 0 {
+		v.Level = Likely
+		p.say("Of %d writes it is not certain from which read they were computed.", t.unsure)
+	}
+	var cited []*lock.Op
+	if n := len(t.cited); n > 0 {
+		cited = []*lock.Op{t.cited[0], t.cited[n-1]}
+	}
+	t.c.emit(t.c.lockOf(t.inv), with(v, p), cited...)
+}
+
+func interval(low, high int64) string {
+	if low == high {
+		return fmt.Sprintf("[%d, %d]", low, low)
+	}
+	return fmt.Sprintf("[%d, %d]", low, high)
+}
+
+// lockOf returns the lock that guards an invariant: the one that was named, else
+// none.
+func (c *kase) lockOf(inv Invariant) lock.LockID {
+	for _, id := range c.lockIDs() {
+		if inv.Lock != "" && id.Key == inv.Lock {
+			return id
+		}
+	}
+	return lock.LockID{}
+}

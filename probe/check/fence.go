@@ -1,0 +1,248 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A fenced is an accepted write with the fence that it set or compared.
+type fenced struct {
+	term   *lock.Term
+	write  *write
+	column string
+	fence  int64
+}
+
+// fenceOf returns the fence with which a write was sent.
+func (c *kase) fenceOf(t *lock.Term, w *write) (fenced, bool) {
+	table := w.op.SQL.Table
+	for _, a := range w.op.SQL.Set {
+		if a.Value.IsInt && c.ledger.FenceColumn(t.Lock, table, a.Column) {
+			return fenced{t, w, a.Column, a.Value.Int}, true
+		}
+	}
+	for _, g := range w.op.SQL.Where {
+		if g.Op == "=" && g.Value.IsInt && c.ledger.FenceColumn(t.Lock, table, g.Column) {
+			return fenced{t, w, g.Column, g.Value.Int}, true
+		}
+	}
+	return fenced{}, false
+}
+
+type lockRow struct {
+	lock       lock.LockID
+	table, row string
+	column     string
+}
+
+// fences finds LF105, one verdict for each write with a fence that is too low.
+func (c *kase) fences() {
+	rows := map[lockRow][]fenced{}
+	var order []lockRow
+	for _, t := range c.ledger.Terms() {
+		for _, w := range c.ofTerm[t.ID].writes {
+			f, ok := c.fenceOf(t, w)
+			if !ok || w.row == unknownRow || w.state != accepted || w.op.Verb != "UPDATE" {
+				continue
+			}
+			k := lockRow{t.Lock, lock.TableName(w.op.SQL.Table), w.row, f.column}
+			if rows[k] == nil {
+				order = append(order, k)
+			}
+			rows[k] = append(rows[k], f)
+		}
+	}
+	for _, k := range order {
+		c.regressions(k, rows[k])
+	}
+}
+
+// regressions goes through a row's writes by their earliest effect, and keeps
+// the highest fence of those that were certainly over by then.
+func (c *kase) regressions(k lockRow, list []fenced) {
+	slices.SortStableFunc(list, func(a, b fenced) int { return cmp.Compare(a.write.lo, b.write.lo) })
+	done := slices.Clone(list)
+	over := func(f fenced) lock.Instant { return min(f.write.hi, f.write.locked()) }
+	slices.SortStableFunc(done, func(a, b fenced) int { return cmp.Compare(over(a), over(b)) })
+	var highest *fenced
+	for _, f := range list {
+		for len(done) > 0 && over(done[0]) <= f.write.lo {
+			if d := done[0]; highest == nil || d.fence >= highest.fence {
+				highest = &d
+			}
+			done = done[1:]
+		}
+		if highest != nil && highest.write != f.write &&
+			(highest.fence > f.fence || highest.fence == f.fence && highest.term != f.term) {
+			c.regression(k, *highest, f)
+		}
+	}
+}
+
+func (c *kase) regression(k lockRow, x, w fenced) {
+	p := let("A be %s and B be %s.", holder(w.term), holder(x.term))
+	p.say("B's %s was accepted on the row with fence %d, in effect by %s.", named(x.write.op), x.fence, ms(min(x.write.hi, x.write.locked())))
+	p.say("Then no lower fence may pass any more, nor an equal one of another grant.")
+	p.say("However A's %s was accepted on it with fence %d, in effect no earlier than %s.", named(w.write.op), w.fence, ms(w.write.lo))
+	c.emit(k.lock, Verdict{Code: "LF105", Level: Proven, Table: k.table, Terms: []lock.TermID{w.term.ID, x.term.ID}, Proof: p.String()},
+		x.write.op, x.write.commit, w.write.op, w.write.commit)
+}
+
+// rejections finds LF201: writes and claims of a term that a guard turned away.
+func (c *kase) rejections() {
+	for _, w := range c.writes {
+		if w.state != refused || !w.op.Term.Sure() {
+			continue
+		}
+		guards := c.guards(w.op)
+		conflict := w.op.Verb == "INSERT" && !w.op.SQL.Returning
+		if len(guards) == 0 && w.op.Outcome != lock.Failed && !conflict {
+			continue
+		}
+		c.rejection(w, guards)
+	}
+	for _, op := range c.ops {
+		if op.Kind == lock.Commit && op.Outcome == lock.Failed && rejects(op.Err) && op.Term.Sure() {
+			c.rejection(&write{op: op}, nil)
+		}
+	}
+}
+
+func (c *kase) rejection(w *write, guards []lock.Cond) {
+	t := c.ledger.Term(w.op.Term.ID)
+	p := let("A be %s.", holder(t))
+	v := Verdict{Code: "LF201", Level: Likely, Terms: []lock.TermID{t.ID}}
+	if w.op.SQL != nil {
+		v.Table = lock.TableName(w.op.SQL.Table)
+	}
+	p.say("A's %s was answered at %s that it changed nothing (%s).", named(w.op), ms(w.op.R), refusalOf(w.op))
+	var by *write
+	for _, g := range guards {
+		if by = c.newer(w, g); by != nil {
+			p.say("Then its guard %s %s held no more, since %s had been accepted on the row before.", g.Column, g.Op, named(by.op))
+			v.Level = Proven
+			break
+		}
+	}
+	if by == nil {
+		p.say("What it was refused for was not seen for certain before it.")
+	}
+	p.say("A stale holder was kept from writing: the defence worked.")
+	c.out.Facts.Rejected++
+	if by != nil {
+		c.emit(t.Lock, with(v, p), w.op, by.op)
+		return
+	}
+	c.emit(t.Lock, with(v, p), w.op)
+}
+
+func with(v Verdict, p *proof) Verdict {
+	v.Proof = p.String()
+	return v
+}
+
+func refusalOf(op *lock.Op) string {
+	if op.Err != "" {
+		return op.Err
+	}
+	return fmt.Sprintf("%s 0", op.Verb)
+}
+
+// newer returns an accepted write of the row that certainly came before w and
+// made its guard false: a fence at least as high, or another version than the
+// one that w's term had read or claimed.
+func (c *kase) newer(w *write, g lock.Cond) *write {
+	for _, x := range slices.Backward(c.written[cell{lock.TableName(w.op.SQL.Table), w.row, g.Column}]) {
+		a, _ := x.assigns(g.Column)
+		if x.state != accepted || min(x.hi, x.locked()) > w.op.F || !a.Value.Known() && !a.HasDelta {
+			continue
+		}
+		if g.Op == "=" {
+			if a.Value.Same(g.Value) {
+				return nil
+			}
+			return x
+		}
+		if a.Value.IsInt && g.Value.IsInt && (a.Value.Int > g.Value.Int || a.Value.Int == g.Value.Int && g.Op == "<") {
+			return x
+		}
+	}
+	return nil
+}
+
+// inversions finds LF309: an older grant with a higher fence.
+func (c *kase) inversions() {
+	for _, id := range c.lockIDs() {
+		terms := c.terms[id]
+		lowest := make([]*lock.Term, len(terms)+1) // of those after i, the one with the lowest fence
+		for i := len(terms) - 1; i >= 0; i-- {
+			lowest[i] = lowest[i+1]
+			if t := terms[i]; t.HasFence && (lowest[i] == nil || t.Fence < lowest[i].Fence) {
+				lowest[i] = t
+			}
+		}
+		for i, t := range terms {
+			if t.HasFence && lowest[i+1] != nil && lowest[i+1].Fence < t.Fence {
+				c.inversion(t, terms[i+1:])
+			}
+		}
+	}
+}
+
+func (c *kase) inversion(t *lock.Term, later []*lock.Term) {
+	var b *lock.Term
+	for _, o := range later {
+		if o.HasFence && o.Fence < t.Fence && t.Grant.R <= o.Grant.F && o.Grant.F < t.FenceOp.R && fenceKey(o) == fenceKey(t) {
+			b = o
+			break
+		}
+		if o.Grant.F >= t.FenceOp.R {
+			break
+		}
+	}
+	if b == nil {
+		return
+	}
+	d := c.ofTerm[t.ID]
+	for _, w := range d.writes {
+		f, ok := c.fenceOf(t, w)
+		if !ok || f.fence != t.Fence || w.state != accepted || w.op.SQL.Returning && d.claims(w) {
+			continue
+		}
+		c.inverted(t, b, w, d.claimed(w))
+		return
+	}
+}
+
+// claims reports whether the write is itself a claim: what it returned was read.
+func (d *doings) claims(w *write) bool {
+	return slices.ContainsFunc(d.reads, func(r *read) bool { return r.op == w.op })
+}
+
+// claimed reports whether the term had claimed the row when it read it.
+func (d *doings) claimed(w *write) bool {
+	return slices.ContainsFunc(d.reads, func(r *read) bool { return r.claim && r.row == w.row && r.op.Seq < w.op.Seq })
+}
+
+func fenceKey(t *lock.Term) string {
+	if t.FenceOp.FenceKey != "" {
+		return t.FenceOp.FenceKey
+	}
+	return t.FenceOp.Key
+}
+
+func (c *kase) inverted(a, b *lock.Term, w *write, claimed bool) {
+	p := let("A be %s, granted by %s, and B be %s, granted no earlier than %s.", holder(a), ms(a.Grant.R), holder(b), ms(b.Grant.F))
+	p.say("Then A's grant is the older one, and B's fence should be the higher.")
+	p.say("However A was issued fence %d by %s and B fence %d by %s, and A's %s was accepted under the higher one.", a.Fence, named(a.FenceOp), b.Fence, named(b.FenceOp), named(w.op))
+	v := Verdict{Code: "LF309", Level: Proven, Table: lock.TableName(w.op.SQL.Table), Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}
+	if claimed {
+		v.Proof += " A had claimed the row when it read it, so this is a hazard and no more."
+		c.emitAs(a.Lock, Hazard, v, a.Grant, b.Grant, a.FenceOp, w.op)
+		return
+	}
+	c.emit(a.Lock, v, a.Grant, b.Grant, a.FenceOp, w.op)
+}

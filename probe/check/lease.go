@@ -1,0 +1,330 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// overruns finds LF101: a holder that acts as one after its lease.
+func (c *kase) overruns() {
+	for _, id := range c.lockIDs() {
+		for _, t := range c.terms[id] {
+			if !t.Marker {
+				c.overrun(t)
+			}
+		}
+	}
+}
+
+func (c *kase) overrun(t *lock.Term) {
+	if op := c.actedLate(t); op != nil {
+		p := let("A be %s, granted between %s and %s for %s.", holder(t), ms(t.Grant.F), ms(t.Grant.R), span(t.TTL))
+		if t.Renewals > 0 {
+			p.say("It was renewed %d times.", t.Renewals)
+		}
+		p.say("Then its lease ended between %s and %s.", ms(t.LeaseEnd.Earliest), ms(t.LeaseEnd.Latest))
+		p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(t.LeaseEnd.Latest)))
+		c.emit(t.Lock, Verdict{Code: "LF101", Level: Proven, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, op)
+		return
+	}
+	if lost := t.Lost; lost != nil && !c.takenAway(t, lost) {
+		p := let("A be %s.", holder(t))
+		p.say("Then its lease had ended, or its key was lost, by %s, since its first release, %s, was answered that it held nothing.", ms(lost.R), named(lost))
+		p.say("When that was is not known from below, so this is not proven by the clock.")
+		c.emit(t.Lock, Verdict{Code: "LF101", Level: Likely, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, lost)
+	}
+}
+
+// actedLate returns the first op of the term, a write before others, that was
+// forwarded after its lease had certainly ended.
+func (c *kase) actedLate(t *lock.Term) *lock.Op {
+	var first *lock.Op
+	ops := c.ofTerm[t.ID].ops
+	if t.Release != nil {
+		ops = append(slices.Clone(ops), t.Release)
+	}
+	for _, op := range ops {
+		if op.F == 0 || !t.Dead(op.F) {
+			continue
+		}
+		if op.Kind == lock.Write {
+			return op
+		}
+		if first == nil {
+			first = op
+		}
+	}
+	return first
+}
+
+// takenAway reports whether someone else may have removed or overwritten the
+// term's key before its release.
+func (c *kase) takenAway(t *lock.Term, release *lock.Op) bool {
+	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, release.R), func(op *lock.Op) bool {
+		switch {
+		case op == t.Grant || op == release:
+			return false
+		case op.Kind == lock.Release:
+			return !op.Guarded && mayHave(op)
+		}
+		return op.Kind == lock.Store && mayHave(op) && op.Seq > t.Grant.Seq
+	})
+}
+
+// mayHave reports whether a release, or a grant, may have taken effect.
+func mayHave(op *lock.Op) bool {
+	return op.Outcome != lock.NotHeld && op.Outcome != lock.Failed && op.Outcome != lock.Refused
+}
+
+// endedWhileHeld reports whether the lease certainly ended between the grant
+// and the owner's release request, or, without one, its last sign of holding.
+func (c *kase) endedWhileHeld(t *lock.Term) bool {
+	if t.Marker {
+		return false
+	}
+	if t.Release != nil {
+		return t.Dead(t.ReleaseAt)
+	}
+	return c.actedLate(t) != nil
+}
+
+// belief returns when the holder was in its section, as far as its own acts
+// show: from the grant's delivery to its release request, or without one to
+// the last thing it did as holder.
+func (c *kase) belief(t *lock.Term) (lock.Interval, bool) {
+	if t.Marker || t.Grant.D == 0 {
+		return lock.Interval{}, false
+	}
+	end := t.ReleaseAt
+	if t.Release == nil {
+		for _, op := range c.ofTerm[t.ID].ops {
+			end = max(end, op.A)
+		}
+	}
+	return lock.Interval{Earliest: t.Grant.D, Latest: end}, end > t.Grant.D
+}
+
+// listed is how many overlaps the facts list.
+const listed = 4096
+
+// overlaps finds LF102, one verdict for each lock.
+func (c *kase) overlaps() {
+	for _, id := range c.lockIDs() {
+		var pairs int
+		var first Overlap
+		c.eachOverlap(c.terms[id], func(a, b *lock.Term, from, to lock.Instant) {
+			o := Overlap{id.String(), a.ID, b.ID, from, to}
+			if pairs++; pairs == 1 {
+				first = o
+			}
+			if len(c.out.Facts.Overlaps) < listed {
+				c.out.Facts.Overlaps = append(c.out.Facts.Overlaps, o)
+			}
+		})
+		c.out.Facts.Overlap += pairs
+		if pairs > 0 {
+			c.overlap(id, first, pairs)
+		}
+	}
+}
+
+func (c *kase) overlap(id lock.LockID, o Overlap, pairs int) {
+	a, b := c.ledger.Term(o.A), c.ledger.Term(o.B)
+	p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
+	p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
+	p.say("However the lock is to admit one at a time.")
+	if pairs > 1 {
+		p.say("There are %d such pairs.", pairs)
+	}
+	c.emit(id, Verdict{Code: "LF102", Level: Proven, Terms: []lock.TermID{a.ID, b.ID}, Count: pairs, Proof: p.String()}, a.Grant, b.Grant)
+}
+
+func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to lock.Instant)) {
+	type belief struct {
+		t *lock.Term
+		lock.Interval
+	}
+	var all []belief
+	for _, t := range terms {
+		if i, ok := c.belief(t); ok {
+			all = append(all, belief{t, i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b belief) int { return cmp.Compare(a.Earliest, b.Earliest) })
+	var active []belief
+	for _, b := range all {
+		kept := active[:0]
+		for _, a := range active {
+			if a.Latest > b.Earliest {
+				kept = append(kept, a)
+				if !a.t.Token.Same(b.t.Token) {
+					f(a.t, b.t, b.Earliest, min(a.Latest, b.Latest))
+				}
+			}
+		}
+		active = append(kept, b)
+	}
+}
+
+// doubleGrants finds LF305, one verdict for each lock.
+func (c *kase) doubleGrants() {
+	for _, id := range c.lockIDs() {
+		proven, likely := &grants{}, &grants{}
+		c.eachDoubleGrant(id, func(a, b *lock.Term) {
+			if b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store {
+				proven.add(a, b)
+			} else {
+				likely.add(a, b)
+			}
+		})
+		c.doubleGrant(id, Proven, proven)
+		c.doubleGrant(id, Likely, likely)
+	}
+}
+
+type grants struct {
+	a, b *lock.Term
+	n    int
+}
+
+func (g *grants) add(a, b *lock.Term) {
+	if g.n++; g.n == 1 {
+		g.a, g.b = a, b
+	}
+}
+
+func (c *kase) doubleGrant(id lock.LockID, level Level, g *grants) {
+	if g.n == 0 {
+		return
+	}
+	a, b := g.a, g.b
+	p := let("A be %s and B be %s, with different tokens.", holder(a), holder(b))
+	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.LeaseEnd.Earliest))
+	p.say("Then until then the key was A's: no release of it had been forwarded by %s.", ms(b.Grant.R))
+	p.say("However %s granted it to B between %s and %s.", named(b.Grant), ms(b.Grant.F), ms(b.Grant.R))
+	if level == Proven {
+		p.say("It was taken by a plain SET, which excludes nobody.")
+	} else {
+		p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
+	}
+	if g.n > 1 {
+		p.say("There are %d such pairs.", g.n)
+	}
+	c.emit(id, Verdict{Code: "LF305", Level: level, Terms: []lock.TermID{a.ID, b.ID}, Count: g.n, Proof: p.String()}, a.Grant, b.Grant)
+}
+
+func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
+	var active []*lock.Term
+	for _, b := range c.terms[id] {
+		kept := active[:0]
+		for _, a := range active {
+			if a.LeaseEnd.Earliest < b.Grant.R || c.removable(a, b.Grant) {
+				continue
+			}
+			kept = append(kept, a)
+			if !sameClient(a, b) && !a.Token.Same(b.Token) {
+				f(a, b)
+			}
+		}
+		active = append(kept, b)
+	}
+}
+
+func sameClient(a, b *lock.Term) bool { return a.Session == b.Session || a.Actor != "" && a.Actor == b.Actor }
+
+// removable reports whether a release that was seen may have removed the
+// term's key before the grant that followed.
+func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
+	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
+		return op.Kind == lock.Release && (!op.Guarded || op.Token.Same(t.Token))
+	})
+}
+
+// unsafeReleases finds LF301, one verdict for each lock.
+func (c *kase) unsafeReleases() {
+	for _, id := range c.lockIDs() {
+		held := map[string]*lock.Term{}
+		for _, t := range c.terms[id] {
+			if held[t.Actor] == nil {
+				held[t.Actor] = t
+			}
+		}
+		proven, likely := []removal{}, []removal{}
+		for _, op := range c.acts[id].all {
+			if op.Kind != lock.Release || op.Guarded || op.Outcome != lock.Done || op.F == 0 {
+				continue
+			}
+			victim := c.removedOther(id, op)
+			if victim == nil {
+				continue
+			}
+			if own := held[op.Actor]; own != nil && own.Grant.Seq < op.Seq {
+				proven = append(proven, removal{op, victim})
+			} else {
+				likely = append(likely, removal{op, victim})
+			}
+		}
+		c.unsafeRelease(id, Proven, proven)
+		c.unsafeRelease(id, Likely, likely)
+	}
+}
+
+type removal struct {
+	op     *lock.Op
+	victim *lock.Term
+}
+
+// removedOther returns the term of another holder that certainly had the key
+// for as long as the release may have taken effect.
+func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
+	for _, t := range slices.Backward(c.terms[id]) {
+		if t.Grant.R > op.F || op.R > t.LeaseEnd.Earliest {
+			if t.Grant.R <= op.F {
+				return nil
+			}
+			continue
+		}
+		if t.ID == op.Term.ID || t.Actor == op.Actor && t.Actor != "" || t.Session == op.Session {
+			return nil
+		}
+		if c.goneBefore(t, op) {
+			return nil
+		}
+		return t
+	}
+	return nil
+}
+
+// goneBefore reports whether another release, or a grant that overwrote it, may
+// have taken the term's key before the op did.
+func (c *kase) goneBefore(t *lock.Term, op *lock.Op) bool {
+	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, op.R), func(x *lock.Op) bool {
+		switch {
+		case x == op || x == t.Grant || !mayHave(x):
+			return false
+		case x.Kind == lock.Release:
+			return !x.Guarded || x.Token.Same(t.Token)
+		}
+		return x.Kind == lock.Store
+	})
+}
+
+func (c *kase) unsafeRelease(id lock.LockID, level Level, list []removal) {
+	if len(list) == 0 {
+		return
+	}
+	op, b := list[0].op, list[0].victim
+	p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.LeaseEnd.Earliest))
+	p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
+	p.say("However in that time %s of %s, which compares no token, was answered that it had removed the key.", named(op), op.Actor)
+	if len(list) > 1 {
+		p.say("This happened %d times; one such release lets the next holder in, whose lock the victim then removes.", len(list))
+	}
+	terms := []lock.TermID{b.ID}
+	if op.Term.ID != 0 {
+		terms = []lock.TermID{op.Term.ID, b.ID}
+	}
+	c.emit(id, Verdict{Code: "LF301", Level: level, Terms: terms, Count: len(list), Proof: p.String()}, b.Grant, op)
+}

@@ -1,0 +1,108 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// lockless finds LF308, one verdict for each process and lock: it wrote what
+// the lock protects after the lock had been refused to it.
+func (c *kase) lockless() {
+	type key struct {
+		id    lock.LockID
+		actor string
+	}
+	found := map[key][]stray{}
+	var order []key
+	state := map[*lock.Op]*write{}
+	for _, w := range c.writes {
+		state[w.op] = w
+	}
+	for _, s := range c.strays {
+		w := state[s.op]
+		if w == nil || w.state != accepted || s.op.Actor == "" {
+			continue
+		}
+		for _, id := range sortedLocks(s.refused) {
+			if c.guarded(id, w) {
+				k := key{id, s.op.Actor}
+				if found[k] == nil {
+					order = append(order, k)
+				}
+				found[k] = append(found[k], s)
+			}
+		}
+	}
+	for _, k := range order {
+		c.lockless1(k.id, found[k])
+	}
+}
+
+func sortedLocks(m map[lock.LockID]*lock.Op) []lock.LockID {
+	var out []lock.LockID
+	for id := range m {
+		out = append(out, id)
+	}
+	slices.SortFunc(out, func(a, b lock.LockID) int { return cmp.Compare(a.String(), b.String()) })
+	return out
+}
+
+// guarded reports whether the lock is declared to protect the write's table, or
+// its terms wrote the same row.
+func (c *kase) guarded(id lock.LockID, w *write) bool {
+	table := lock.TableName(w.op.SQL.Table)
+	for _, d := range c.in.Declarations {
+		if d.Table != "" && lock.TableName(d.Table) == table && d.Covers(id.Key) {
+			return true
+		}
+	}
+	for _, a := range w.op.SQL.Set {
+		for _, x := range c.written[cell{table, w.row, a.Column}] {
+			if t := c.ledger.Term(x.op.Term.ID); t != nil && t.Lock == id && x.op.Term.Sure() && w.row != unknownRow {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *kase) lockless1(id lock.LockID, list []stray) {
+	op, refusal := list[0].op, list[0].refused[id]
+	p := let("W be %s of %s, accepted by %s.", named(op), op.Actor, ms(op.R))
+	v := Verdict{Code: "LF308", Level: Proven, Table: lock.TableName(op.SQL.Table), Count: len(list)}
+	p.say("Then its process held no lock when it sent W at %s, and the last answer it had about %s was that of %s, at %s: %s.",
+		ms(op.A), id, named(refusal), ms(refusal.R), outcomeOf(refusal))
+	p.say("However the lock protects what W wrote.")
+	if !answered(refusal) || refusal.D == 0 {
+		v.Level = Likely
+		p.say("The answer did not reach it for certain, so this is not proven.")
+	} else if c.manyTasks(op.Actor) {
+		v.Level = Likely
+		p.say("The process has held two locks at once: another of its tasks may have been refused, so this is not proven.")
+	}
+	c.emit(id, with(v, p), refusal, op)
+}
+
+func outcomeOf(op *lock.Op) string {
+	if op.Outcome == lock.Pending {
+		return "none"
+	}
+	return string(op.Outcome)
+}
+
+// manyTasks reports whether a process has had two sections open at once.
+func (c *kase) manyTasks(actor string) bool {
+	var last *lock.Term
+	for _, t := range c.ledger.Terms() {
+		if t.Actor != actor {
+			continue
+		}
+		if last != nil && (last.End == 0 || last.End > t.Grant.R) {
+			return true
+		}
+		last = t
+	}
+	return false
+}

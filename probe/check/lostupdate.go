@@ -1,0 +1,211 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// lostUpdates finds LF104, one verdict for each term to blame.
+func (c *kase) lostUpdates() {
+	byCell := c.rmws()
+	for _, k := range sortedCells(byCell) {
+		var pairs []pair
+		overlapping(byCell[k], func(a, b *rmw) {
+			if p, ok := c.pairOf(a, b); ok {
+				pairs = append(pairs, p)
+			}
+		})
+		for _, group := range byCulprit(pairs) {
+			c.lostUpdate(k, group)
+		}
+	}
+}
+
+// pairOf judges two read-modify-writes that overlap.
+func (c *kase) pairOf(a, b *rmw) (pair, bool) {
+	if a.term == b.term || a.copy && b.copy && a.put().Same(b.put()) {
+		return pair{}, false
+	}
+	ab, ba := c.readBefore(a, b), c.readBefore(b, a)
+	if ab == unordered || ba == unordered || ab == perhaps && ba == perhaps {
+		return pair{}, false
+	}
+	p := pair{sure: ab != perhaps && ba != perhaps, value: ab == byValue || ba == byValue}
+	p.later = laterOf(a, b)
+	deadA, deadB := a.term.Dead(a.write.lo), b.term.Dead(b.write.lo)
+	p.x = p.later
+	switch {
+	case deadA && !deadB:
+		p.x = a
+	case deadB && !deadA:
+		p.x = b
+	}
+	p.y = a
+	if p.x == a {
+		p.y = b
+	}
+	return p, true
+}
+
+func laterOf(a, b *rmw) *rmw {
+	switch {
+	case a.write.before(b.write):
+		return b
+	case b.write.before(a.write), a.write.hi > b.write.hi:
+		return a
+	}
+	return b
+}
+
+// byCulprit groups pairs by the term to blame and by how sure they are, in the
+// order in which they were found.
+func byCulprit(pairs []pair) [][]pair {
+	type key struct {
+		id   lock.TermID
+		sure bool
+	}
+	at := map[key]int{}
+	var out [][]pair
+	proven := map[lock.TermID]bool{}
+	for _, p := range pairs {
+		proven[p.x.term.ID] = proven[p.x.term.ID] || p.sure
+	}
+	for _, p := range pairs {
+		k := key{p.x.term.ID, p.sure}
+		if !p.sure && proven[k.id] {
+			continue
+		}
+		if _, ok := at[k]; !ok {
+			at[k] = len(out)
+			out = append(out, nil)
+		}
+		out[at[k]] = append(out[at[k]], p)
+	}
+	return out
+}
+
+func (c *kase) lostUpdate(k cell, group []pair) {
+	slices.SortStableFunc(group, func(a, b pair) int { return cmp.Compare(a.y.write.lo, b.y.write.lo) })
+	victims := map[*write]bool{}
+	first := group[0]
+	for _, p := range group {
+		c.cycled[p.x.write], c.cycled[p.y.write] = true, true
+		if p.later == p.x {
+			victims[p.y.write] = true
+		}
+	}
+	v := Verdict{Code: "LF104", Level: Proven, Table: k.table, Count: len(victims), Proof: c.lostProof(k, first, len(group))}
+	if !first.sure {
+		v.Level = Likely
+	}
+	v.Terms = append(v.Terms, first.x.term.ID)
+	for _, p := range group {
+		if len(v.Terms) < 9 {
+			v.Terms = append(v.Terms, p.y.term.ID)
+		}
+	}
+	x, y := first.x, first.y
+	c.emit(x.term.Lock, v, x.read.op, x.write.op, x.write.commit, y.read.op, y.write.op, y.write.commit)
+}
+
+func (c *kase) lostProof(k cell, p pair, n int) string {
+	a, b := p.x, p.y
+	t := let("A be %s and B be %s; both read %s.%s of one row and then wrote it.", holder(a.term), holder(b.term), k.table, k.column)
+	t.say("A read it with %s, answered at %s, and wrote it with %s, effective from %s to %s.",
+		named(a.read.op), ms(a.read.op.R), named(a.write.op), ms(a.write.lo), ms(a.write.hi))
+	t.say("B read it with %s, answered at %s, and wrote it with %s, effective from %s to %s.",
+		named(b.read.op), ms(b.read.op.R), named(b.write.op), ms(b.write.lo), ms(b.write.hi))
+	t.say("Then A read before B wrote, since %s, so in any serial order A precedes B.", c.why(a, b))
+	t.say("However B read before A wrote, since %s, so B precedes A: neither saw the other's update, and one of the two is lost.", c.why(b, a))
+	if a.term.Dead(a.write.lo) {
+		t.say("A's lease had ended by %s, %s before its write was forwarded.", ms(a.term.LeaseEnd.Latest), span(a.write.lo.Sub(a.term.LeaseEnd.Latest)))
+	}
+	if n > 1 {
+		t.say("The same holds between A and %d more.", n-1)
+	}
+	return t.String()
+}
+
+// why gives the reason for which m read before n wrote.
+func (c *kase) why(m, n *rmw) string {
+	switch c.readBefore(m, n) {
+	case certainly:
+		if m.read.op.R <= n.write.lo {
+			return fmt.Sprintf("%s <= %s", ms(m.read.op.R), ms(n.write.lo))
+		}
+		return "one connection carried both, in that order"
+	case byValue:
+		return "it returned a value that neither that write nor any that may have followed it had put"
+	}
+	return "it returned the value that the other had read (which may have been put there twice)"
+}
+
+// staleWrites finds LF103: unguarded writes after another term was granted that
+// are part of no cycle.
+func (c *kase) staleWrites() {
+	for _, id := range c.lockIDs() {
+		terms := c.terms[id]
+		for i, t := range terms {
+			if !t.Marker {
+				c.staleWritesOf(t, terms[i+1:])
+			}
+		}
+	}
+}
+
+func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
+	var first *write
+	var next *lock.Term
+	n := 0
+	for _, w := range c.ofTerm[t.ID].writes {
+		if w.state != accepted || c.cycled[w] || len(c.guards(w.op)) > 0 {
+			continue
+		}
+		if o := grantedBefore(t, later, w.lo); o != nil {
+			if n++; first == nil {
+				first, next = w, o
+			}
+		}
+	}
+	if first == nil {
+		return
+	}
+	p := let("A be %s, granted at %s, and B be %s.", holder(t), ms(t.Grant.R), holder(next))
+	p.say("Then B was granted by %s.", ms(next.Grant.R))
+	p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
+	if first.op.A > t.LeaseEnd.Latest {
+		p.say("It was sent at %s, after A's lease had ended by %s (b: sent later).", ms(first.op.A), ms(t.LeaseEnd.Latest))
+	} else {
+		p.say("It was sent at %s, when A's lease need not have ended yet (a: in flight then).", ms(first.op.A))
+	}
+	p.say("No lost update came of it that the record shows.")
+	c.emit(t.Lock, Verdict{Code: "LF103", Level: Proven, Table: lock.TableName(first.op.SQL.Table), Terms: []lock.TermID{t.ID, next.ID}, Count: n, Proof: p.String()},
+		t.Grant, next.Grant, first.op, first.commit)
+}
+
+// grantedBefore returns a term that was granted after t, and certainly before at.
+func grantedBefore(t *lock.Term, later []*lock.Term, at lock.Instant) *lock.Term {
+	for _, o := range later {
+		if o.Grant.F > at {
+			return nil
+		}
+		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !o.Token.Same(t.Token) {
+			return o
+		}
+	}
+	return nil
+}
+
+// lockIDs lists the locks that have terms, in the order of their first use.
+func (c *kase) lockIDs() []lock.LockID {
+	var out []lock.LockID
+	for _, id := range c.locks {
+		if len(c.terms[id]) > 0 {
+			out = append(out, id)
+		}
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// An rmw is an accepted read-modify-write of one cell by one term: its write
+// depends on its read.
+type rmw struct {
+	term  *lock.Term
+	cell  cell
+	read  *read
+	write *write
+	copy  bool // the write puts back what was read
+}
+
+func (m *rmw) base() lock.Value { return m.read.value(m.cell.column) }
+
+func (m *rmw) put() lock.Value {
+	a, _ := m.write.assigns(m.cell.column)
+	return a.Value
+}
+
+// readFrom is the earliest instant of which the read can have seen the row: a
+// transaction may see the row as of its first statement.
+func (c *kase) readFrom(r *read) lock.Instant {
+	if r.op.Implicit || r.op.Tx == 0 {
+		return r.op.F
+	}
+	if t := c.txs[txID{r.op.Session, r.op.Tx}]; t != nil && t.first != nil {
+		return min(r.op.F, t.first.F)
+	}
+	return r.op.F
+}
+
+// rmws lists the read-modify-writes of the cells whose writes were proven to
+// depend on reads, by cell.
+func (c *kase) rmws() map[cell][]*rmw {
+	candidates := map[columnOf][]*rmw{}
+	for _, t := range c.ledger.Terms() {
+		if t.Marker {
+			continue
+		}
+		d := c.ofTerm[t.ID]
+		for _, w := range d.writes {
+			if w.state == accepted && w.row != unknownRow && w.op.SQL != nil {
+				c.rmwsOf(t, d, w, candidates)
+			}
+		}
+	}
+	out := map[cell][]*rmw{}
+	for column, list := range candidates {
+		all := c.dependent(column, list)
+		for _, m := range list {
+			if all || m.copy {
+				out[m.cell] = append(out[m.cell], m)
+			}
+		}
+	}
+	return out
+}
+
+type columnOf struct{ table, column string }
+
+func (c *kase) rmwsOf(t *lock.Term, d *doings, w *write, into map[columnOf][]*rmw) {
+	table := lock.TableName(w.op.SQL.Table)
+	for _, a := range w.op.SQL.Set {
+		if a.HasDelta || !a.Value.Known() || c.versioned(w, a.Column) {
+			continue
+		}
+		k := cell{table, w.row, a.Column}
+		r := c.baseRead(d, w, k)
+		if r == nil {
+			continue
+		}
+		m := &rmw{term: t, cell: k, read: r, write: w}
+		base := m.base()
+		m.copy = base.Known() && !base.IsInt && base.Same(a.Value)
+		into[columnOf{table, a.Column}] = append(into[columnOf{table, a.Column}], m)
+	}
+}
+
+// baseRead is the last read of the cell that the term had heard before it wrote.
+func (c *kase) baseRead(d *doings, w *write, k cell) *read {
+	var last *read
+	for _, r := range d.reads {
+		if r.row == k.row && lock.TableName(r.op.SQL.Table) == k.table && heard(r.op, w.op) && slices.Contains(c.columnsOf(r), k.column) {
+			last = r
+		}
+	}
+	return last
+}
+
+// heard reports whether the reply of r was there before w was asked.
+func heard(r, w *lock.Op) bool {
+	if r.ReplySeq != 0 && w.Seq != 0 {
+		return r.ReplySeq < w.Seq
+	}
+	return r.R <= w.A
+}
+
+// cleanSections is how many sections have to agree on the difference between
+// what they read and what they wrote before the write counts as computed from
+// the read.
+const cleanSections = 20
+
+// dependent reports whether writes of the column are proven to depend on reads
+// of it: an invariant names it as a counter, or the difference is constant.
+func (c *kase) dependent(column columnOf, list []*rmw) bool {
+	for _, inv := range c.in.Invariants {
+		if inv.Kind != "fence" && inv.Column == column.column && lock.TableName(inv.Table) == column.table {
+			return true
+		}
+	}
+	var step int64
+	sections := map[lock.TermID]bool{}
+	for _, m := range list {
+		base, put := m.base(), m.put()
+		if !base.IsInt || !put.IsInt {
+			return false
+		}
+		if len(sections) == 0 {
+			step = put.Int - base.Int
+		}
+		if put.Int-base.Int != step {
+			return false
+		}
+		if clean(m) {
+			sections[m.term.ID] = true
+		}
+	}
+	return step != 0 && len(sections) >= cleanSections
+}
+
+// clean reports whether the section ended, by its own release, within its lease.
+func clean(m *rmw) bool {
+	return m.term.Release != nil && m.term.ReleaseAt < m.term.LeaseEnd.Earliest && m.term.Lost == nil
+}
+
+// A pair is two read-modify-writes of one cell by two terms, each of which read
+// before the other's write: whatever the order of the writes, one is lost.
+type pair struct {
+	x, y  *rmw // x is the one to blame
+	sure  bool
+	value bool // an order rests on the values
+	later *rmw // whose write came second
+}
+
+// order says how the read of m lies to the write of n.
+type order int
+
+const (
+	unordered order = iota
+	certainly       // the read was first
+	byValue         // the read was first, since its value is older
+	perhaps         // the read may have been first, and returned the same base
+)
+
+func (c *kase) readBefore(m, n *rmw) order {
+	r, w := m.read.op, n.write
+	if r.R <= w.lo || r.Session == w.op.Session && r.Seq < w.op.Seq {
+		return certainly
+	}
+	if c.readFrom(m.read) >= w.hi {
+		return unordered
+	}
+	if c.olderValue(m, n.write) {
+		return byValue
+	}
+	if m.base().Known() && m.base().Same(n.base()) {
+		return perhaps
+	}
+	return unordered
+}
+
+// olderValue reports whether the value that m read shows that w had not taken
+// effect: had it, m would have read what w put, or what a later write did, and
+// none of those put that value.
+func (c *kase) olderValue(m *rmw, w *write) bool {
+	base := m.base()
+	if !base.Known() || c.shapeOf(m.cell.table).opaque || len(c.written[cell{m.cell.table, unknownRow, m.cell.column}]) > 0 {
+		return false
+	}
+	for _, x := range c.written[m.cell] {
+		if x.lo >= m.read.op.R {
+			break
+		}
+		if x != w && x.before(w) {
+			continue
+		}
+		a, _ := x.assigns(m.cell.column)
+		if !a.Value.Known() || a.Value.Same(base) {
+			return false
+		}
+	}
+	return true
+}
+
+// overlapping calls f for every two of the list that were between read and
+// write at the same time.
+func overlapping(list []*rmw, f func(a, b *rmw)) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *rmw) int { return cmp.Compare(a.read.op.F, b.read.op.F) })
+	var active []*rmw
+	for _, m := range list {
+		kept := active[:0]
+		for _, o := range active {
+			if o.write.hi > m.read.op.F {
+				kept = append(kept, o)
+				f(o, m)
+			}
+		}
+		active = append(kept, m)
+	}
+}
+
+func sortedCells(m map[cell][]*rmw) []cell {
+	var out []cell
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b cell) int {
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.column, b.column), cmp.Compare(a.row, b.row))
+	})
+	return out
+}

@@ -1,0 +1,249 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+type txID struct{ session, n uint64 }
+
+// A tx is what became of a transaction.
+type tx struct {
+	first  *lock.Op // its first statement
+	commit *lock.Op
+	undone bool // rolled back, or failed
+	partly bool // ROLLBACK TO: some of what came before it is undone
+	partAt uint64
+}
+
+// A state is what became of a write.
+type state int
+
+const (
+	void      state = iota // it certainly had no effect
+	uncertain              // it may have
+	accepted
+	refused // answered, and its guard let it change nothing
+)
+
+// A write is a statement that assigns or deletes, with where its effect lies.
+type write struct {
+	op     *lock.Op
+	row    string
+	state  state
+	commit *lock.Op // of an explicit transaction
+	lo, hi lock.Instant
+}
+
+// locked is the latest instant at which the write can have got its row's lock.
+func (w *write) locked() lock.Instant {
+	if w.op.R == 0 {
+		return lock.Never
+	}
+	return w.op.R
+}
+
+// before reports whether x certainly took effect before w, both accepted and of
+// one row. Either had the row's lock until its commit: had w been first, it would have
+// committed before x got the lock.
+func (x *write) before(w *write) bool {
+	return x != w && (min(x.hi, x.locked()) <= w.lo || x.op.Session == w.op.Session && x.op.Seq < w.op.Seq)
+}
+
+// A read is a statement that returned columns of a row.
+type read struct {
+	op    *lock.Op
+	row   string
+	claim bool // the RETURNING of a write
+}
+
+func (r *read) value(column string) lock.Value {
+	for _, c := range r.op.Row {
+		if c.Column == column {
+			return c.Value
+		}
+	}
+	return lock.Value{}
+}
+
+// settle finds out what became of each transaction and each write.
+func (c *kase) settle() {
+	c.learnShapes()
+	for _, op := range c.ops {
+		if op.Proto == lock.Redis || op.Tx == 0 {
+			continue
+		}
+		c.txOf(op).note(op)
+	}
+	for _, op := range c.ops {
+		if op.Kind == lock.Write && op.SQL != nil {
+			c.writes = append(c.writes, c.judgeWrite(op))
+		}
+	}
+}
+
+func (c *kase) txOf(op *lock.Op) *tx {
+	id := txID{op.Session, op.Tx}
+	t := c.txs[id]
+	if t == nil {
+		t = &tx{}
+		c.txs[id] = t
+	}
+	return t
+}
+
+func (t *tx) note(op *lock.Op) {
+	switch op.Kind {
+	case lock.Commit:
+		t.commit = op
+		t.undone = t.undone || op.Outcome == lock.RolledBack || op.Outcome == lock.Failed
+	case lock.Rollback:
+		if op.Savepoint {
+			t.partly, t.partAt = true, op.Seq
+		} else if t.commit == nil {
+			t.undone = true
+		}
+	case lock.Read, lock.Write:
+		if t.first == nil {
+			t.first = op
+		}
+		t.undone = t.undone || op.Implicit && op.Outcome == lock.Failed
+	}
+}
+
+func (c *kase) judgeWrite(op *lock.Op) *write {
+	w := &write{op: op, row: c.rowOf(op)}
+	t := &tx{}
+	if op.Tx != 0 {
+		t = c.txOf(op)
+	}
+	w.lo, w.hi = op.F, max(op.R, op.Z)
+	if !op.Implicit && op.Tx != 0 {
+		w.commit = t.commit
+		w.lo, w.hi = lock.Never, lock.Never
+		if t.commit != nil {
+			w.lo, w.hi = t.commit.F, t.commit.R
+		}
+	}
+	if w.hi == 0 {
+		w.hi = lock.Never
+	}
+	w.state = stateOf(op, t)
+	return w
+}
+
+func stateOf(op *lock.Op, t *tx) state {
+	explicit := !op.Implicit && op.Tx != 0
+	switch {
+	case op.F == 0 && op.R == 0:
+		return void // never forwarded
+	case op.Outcome == lock.Failed && rejects(op.Err):
+		return refused
+	case op.Outcome == lock.Failed, op.Outcome == lock.RolledBack:
+		return void
+	case answered(op) && op.Rows == 0:
+		return refused
+	case t.undone:
+		return void
+	case explicit && (t.commit == nil || t.commit.F == 0 && t.commit.R == 0):
+		return void // no COMMIT was ever sent
+	case !answered(op), explicit && !answered(t.commit), t.partly && op.Seq < t.partAt:
+		return uncertain
+	}
+	return accepted
+}
+
+// rejects reports whether an error is a defence against a stale writer at work.
+func rejects(sqlstate string) bool {
+	return sqlstate == "40001" || sqlstate == "23505"
+}
+
+// collect sorts reads and writes by row and by term.
+func (c *kase) collect() {
+	c.collectActs()
+	for _, op := range c.ops {
+		if op.Term.Sure() && (op.SQL != nil || op.Kind == lock.Commit) {
+			c.did(op.Term.ID).ops = append(c.did(op.Term.ID).ops, op)
+		}
+		if op.SQL != nil && answered(op) && op.Outcome == lock.Done {
+			c.collectRead(op)
+		}
+	}
+	for _, w := range c.writes {
+		c.collectWrite(w)
+	}
+	for _, list := range c.written {
+		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
+	}
+	for _, t := range c.ledger.Terms() {
+		c.terms[t.Lock] = append(c.terms[t.Lock], t)
+		c.did(t.ID)
+	}
+}
+
+func (c *kase) did(id lock.TermID) *doings {
+	d := c.ofTerm[id]
+	if d == nil {
+		d = &doings{}
+		c.ofTerm[id] = d
+	}
+	return d
+}
+
+func (c *kase) collectRead(op *lock.Op) {
+	claim := op.Kind == lock.Write
+	if claim && (!op.SQL.Returning || op.Rows == 0) || op.Kind != lock.Write && op.Kind != lock.Read {
+		return
+	}
+	r := &read{op: op, row: c.rowOf(op), claim: claim}
+	for _, column := range c.columnsOf(r) {
+		k := cell{lock.TableName(op.SQL.Table), r.row, column}
+		c.reads[k] = append(c.reads[k], r)
+	}
+	if op.Term.Sure() {
+		c.did(op.Term.ID).reads = append(c.did(op.Term.ID).reads, r)
+	}
+}
+
+// columnsOf lists the columns that a statement returned.
+func (c *kase) columnsOf(r *read) []string {
+	var out []string
+	for _, v := range r.op.Row {
+		out = append(out, v.Column)
+	}
+	for _, column := range r.op.SQL.Columns {
+		if column == "*" {
+			for m := range c.shapeOf(r.op.SQL.Table).mutable {
+				out = append(out, m)
+			}
+			continue
+		}
+		out = append(out, column)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (c *kase) collectWrite(w *write) {
+	if w.op.Term.Sure() {
+		c.did(w.op.Term.ID).writes = append(c.did(w.op.Term.ID).writes, w)
+	}
+	if w.state != accepted && w.state != uncertain {
+		return
+	}
+	for _, a := range w.op.SQL.Set {
+		k := cell{lock.TableName(w.op.SQL.Table), w.row, a.Column}
+		c.written[k] = append(c.written[k], w)
+	}
+}
+
+func (w *write) assigns(column string) (lock.Assign, bool) {
+	for _, a := range w.op.SQL.Set {
+		if a.Column == column {
+			return a, true
+		}
+	}
+	return lock.Assign{}, false
+}

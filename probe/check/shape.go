@@ -1,0 +1,171 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A shape is what the history's statements tell of one table.
+type shape struct {
+	mutable map[string]bool // assigned by an UPDATE or ON CONFLICT somewhere
+	keys    map[string]bool // compared with = somewhere
+	// For each column, the UPDATEs that assign it: their other columns, and
+	// those that they compare with =.
+	updates map[string][]update
+	seen    map[string]bool
+	opaque  bool // some write of the table was not understood
+}
+
+type update struct{ sets, guards []string }
+
+// A cell is one column of one row: of those rows that the same equality
+// conditions on columns that never change select. row is "?" when unknown.
+type cell struct{ table, row, column string }
+
+const unknownRow = "?"
+
+func (c *kase) shapeOf(table string) *shape {
+	table = lock.TableName(table)
+	s := c.shapes[table]
+	if s == nil {
+		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][]update{}, seen: map[string]bool{}}
+		c.shapes[table] = s
+	}
+	return s
+}
+
+func (c *kase) learnShapes() {
+	for _, op := range c.ops {
+		if op.SQL == nil || op.Kind != lock.Read && op.Kind != lock.Write {
+			continue
+		}
+		s := c.shapeOf(op.SQL.Table)
+		for _, w := range op.SQL.Where {
+			if w.Op == "=" {
+				s.keys[w.Column] = true
+			}
+		}
+	}
+	for _, op := range c.ops {
+		if op.SQL != nil && op.Kind == lock.Write {
+			c.shapeOf(op.SQL.Table).learn(op)
+		}
+	}
+}
+
+func (s *shape) learn(op *lock.Op) {
+	s.opaque = s.opaque || op.SQL.Opaque
+	if op.Verb == "INSERT" && !op.SQL.Upsert {
+		return
+	}
+	var u update
+	for _, a := range op.SQL.Set {
+		u.sets = append(u.sets, a.Column)
+		if op.Verb != "INSERT" || !s.keys[a.Column] {
+			s.mutable[a.Column] = true
+		}
+	}
+	for _, w := range op.SQL.Where {
+		if w.Op == "=" {
+			u.guards = append(u.guards, w.Column)
+		}
+	}
+	text := strings.Join(u.sets, ",") + "|" + strings.Join(u.guards, ",")
+	if s.seen[text] || op.Verb == "INSERT" {
+		return
+	}
+	s.seen[text] = true
+	for _, column := range u.sets {
+		s.updates[column] = append(s.updates[column], u)
+	}
+}
+
+// rowOf returns which row a statement is about, as far as its conditions tell.
+func (c *kase) rowOf(op *lock.Op) string {
+	s := c.shapeOf(op.SQL.Table)
+	if op.SQL.Opaque {
+		return unknownRow
+	}
+	var parts []string
+	if op.Verb == "INSERT" {
+		for _, a := range op.SQL.Set {
+			if s.keys[a.Column] && !s.mutable[a.Column] {
+				parts = append(parts, a.Column+"="+text(a.Value))
+			}
+		}
+		slices.Sort(parts)
+		return strings.Join(parts, "&")
+	}
+	for _, w := range op.SQL.Where {
+		switch {
+		case s.mutable[w.Column]:
+		case w.Op == "=" && w.Value.Known():
+			parts = append(parts, w.Column+"="+text(w.Value))
+		default:
+			return unknownRow
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), "&")
+}
+
+func text(v lock.Value) string {
+	if v.Hash != "" {
+		return v.Hash
+	}
+	if v.IsInt {
+		return "n" + itoa(v.Int)
+	}
+	return ""
+}
+
+// guards returns the conditions of a write on columns that change.
+func (c *kase) guards(op *lock.Op) []lock.Cond {
+	s := c.shapeOf(op.SQL.Table)
+	var out []lock.Cond
+	for _, w := range op.SQL.Where {
+		if s.mutable[w.Column] {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// versioned reports whether a write of the column is a compare-and-set, or
+// guarded by a version: by equality on a column that every other writer of the
+// column changes too, or that its own term has claimed and every other writer
+// compares.
+func (c *kase) versioned(w *write, column string) bool {
+	for _, g := range c.guards(w.op) {
+		if g.Op != "=" {
+			continue
+		}
+		if g.Column == column {
+			return true
+		}
+		changes, compares := true, true
+		for _, u := range c.shapeOf(w.op.SQL.Table).updates[column] {
+			sets := slices.Contains(u.sets, g.Column)
+			changes = changes && sets
+			compares = compares && (sets || slices.Contains(u.guards, g.Column))
+		}
+		if changes || compares && c.claimed(w, g) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimed reports whether the write's own term had set the guard's column to
+// the value that the guard compares.
+func (c *kase) claimed(w *write, g lock.Cond) bool {
+	if !w.op.Term.Sure() {
+		return false
+	}
+	return slices.ContainsFunc(c.ofTerm[w.op.Term.ID].writes, func(x *write) bool {
+		return x.op.Seq < w.op.Seq && x.row == w.row && x.state == accepted &&
+			slices.ContainsFunc(x.op.SQL.Set, func(a lock.Assign) bool { return a.Column == g.Column && a.Value.Same(g.Value) })
+	})
+}
