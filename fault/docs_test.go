@@ -1,0 +1,72 @@
+package fault
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page that explains the rules shows only rules that compile, and quotes
+// what a shell would change.
+func TestDocsCompile(t *testing.T) {
+	page, err := os.ReadFile("../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`--((?:stall|freeze)-(?:before|after)) ('[^']*'|[^ ]+=[^ ]+)`)
+	n := 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "    lockfaultd") {
+			continue
+		}
+		for _, m := range shown.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
+			n++
+			text := strings.Trim(m[2], "'")
+			if _, err := Parse(m[1], text); err != nil {
+				t.Error(err)
+			}
+			if quoted := text != m[2]; quoted != strings.ContainsAny(text, "()#*") {
+				t.Errorf("%s: quoted %t", m[2], quoted)
+			}
+		}
+	}
+	if n < 7 {
+		t.Errorf("%d rules found on the page", n)
+	}
+}
+
+func TestDocsNameEveryReason(t *testing.T) {
+	page, err := os.ReadFile("../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range []string{EarlierRule, BudgetSpent, CoolingDown, NotFreezable, NoActor, AlreadyFrozen,
+		TooManyFrozen, TooLong, UnknownTTL, TooManyNames, LateTick} {
+		if !strings.Contains(string(page), "| `"+reason+"` |") {
+			t.Errorf("the page does not explain %q", reason)
+		}
+	}
+	for _, c := range classes() {
+		if !strings.Contains(string(page), "| `"+c+"` |") {
+			t.Errorf("the page does not explain %s", c)
+		}
+	}
+}
+
+// Without parentheses, # and * no shell changes a rule.
+func TestShellKeepsRules(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no shell: ", err)
+	}
+	for _, text := range []string{
+		"SETNX=800ms", "redis:SET@0.5%=ttl+20%", "write=ttl-1.5s,scope=process,max=3,cooldown=10m",
+		"acquire=ttl,name=a_b-c.d:e/f", "write=until:lease-expired+next-write,timeout=5s",
+	} {
+		out, err := exec.Command("sh", "-c", "printf %s "+text).Output()
+		if err != nil || string(out) != text {
+			t.Errorf("%s became %s (%v)", text, out, err)
+		}
+	}
+}
