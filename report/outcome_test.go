@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/probe/check"
 )
@@ -44,6 +45,7 @@ func TestExitStatus(t *testing.T) {
 		{"exercised and held", exercisedRun(), 0, "every check held"},
 		{"a defence worked", fenced(), 0, "stale writes or claims refused: 6"},
 		{"nothing seen", Run{Watching: true}, 0, "nothing was checked"},
+		{"no lock seen", Run{Result: check.Result{Facts: check.Facts{Ops: 3}}}, 0, "every check held, and no lock was seen"},
 		{"internal", with(quiet(), internal), 1, "disk full"},
 		{"unreachable", with(quiet(), unreachable), 13, "connection refused"},
 		{"harm", with(exercisedRun(), harm), 10, "PROVEN harm: LF104 lost-update x1"},
@@ -145,5 +147,70 @@ func TestOutcomeNamesCodes(t *testing.T) {
 	}
 	if !slices.Equal(o.Failing, []string{"LF104", "LF103"}) || !slices.Equal(o.Missing, []string{"LF309"}) {
 		t.Errorf("failing %q, missing %q", o.Failing, o.Missing)
+	}
+}
+
+// What matters most comes first: harm before hazards, PROVEN before LIKELY,
+// then by code, in whatever order the judge has them.
+func TestOrderOfVerdicts(t *testing.T) {
+	r := with(fenced(), func(r *Run) { r.Result.Verdicts = r.Result.Verdicts[:1] }, add(
+		verdict("LF102", check.Proven, false, 1, ""), verdict("LF101", check.Likely, false, 1, ""),
+		verdict("LF101", check.Proven, false, 1, ""), verdict("LF305", check.Proven, false, 1, ""),
+		verdict("LF104", check.Possible, true, 1, ""), verdict("LF309", check.Proven, true, 1, ""),
+		verdict("LF105", check.Proven, true, 1, ""), verdict("LF104", check.Likely, true, 1, ""),
+		verdict("LF402", check.Proven, false, 1, ""),
+	))
+	want := "LF105 PROVEN, LF309 PROVEN, LF104 LIKELY, LF104 POSSIBLE, LF305 PROVEN, " +
+		"LF101 PROVEN, LF102 PROVEN, LF101 LIKELY, LF201 PROVEN, LF402 PROVEN"
+	var got []string
+	for _, g := range groups(r) {
+		got = append(got, g.Code+" "+g.Level)
+	}
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+}
+
+// An injection belongs to the rule of its name, and without names to the rule
+// of its text, with or without the flag in front.
+func TestInjectionsBelongToRules(t *testing.T) {
+	u := RuleUse{Text: "--freeze-after read=ttl,name=a", Name: "a"}
+	for _, c := range []struct {
+		rule, name string
+		want       bool
+	}{
+		{u.Text, "a", true}, {u.Text, "b", false}, {"", "a", true},
+		{u.Text, "", true}, {"read=ttl,name=a", "", true}, {"ead=ttl,name=a", "", false}, {"write=ttl", "", false},
+	} {
+		i := injection(1, c.rule, 0, true)
+		i.Name = c.name
+		if got := u.owns(i); got != c.want {
+			t.Errorf("rule %q name %q: %v, want %v", c.rule, c.name, got, c.want)
+		}
+	}
+}
+
+func TestLasted(t *testing.T) {
+	i := injection(1, "", 100*ms, true)
+	if got := lasted(i); got != 800*time.Millisecond {
+		t.Errorf("in full: %s", got)
+	}
+	i.Ended = 402 * ms
+	if got := lasted(i); got != 300*time.Millisecond {
+		t.Errorf("ended early: %s", got)
+	}
+	i.Confirmed = 0
+	if got := lasted(i); got != 302*time.Millisecond {
+		t.Errorf("never confirmed: %s", got)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		12345 * time.Millisecond: "12.3s", 1234567 * time.Microsecond: "1.23s", 23456 * time.Microsecond: "23.5ms", 999: "999ns",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("span(%d) = %s, want %s", d, got, want)
+		}
 	}
 }
