@@ -21,7 +21,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus, "record": record},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REDIS_URL", red.URL())
 			e.Setenv("DATABASE_URL", pg.URL())
