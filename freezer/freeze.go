@@ -34,7 +34,7 @@ type Frozen struct {
 	journal   string
 	keys      []string
 
-	mu      sync.Mutex // held while the target is stopped, and while it is thawed
+	mu      sync.Mutex // held from the first step to the confirmed freeze, and while it ends
 	timer   *time.Timer
 	over    bool
 	stopped bool
@@ -61,6 +61,7 @@ func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Du
 	z, err := f.freeze(ctx, o, ps, scope, max)
 	if errors.Is(err, errChanged) || errors.Is(err, ErrGone) {
 		// Somebody else holds the connection than at the look-up: once more.
+		// The second owner is not closed, since the freeze takes its handles.
 		var now *Owner
 		if now, err = f.Lookup(ctx, o.Client, o.Server); err != nil {
 			return nil, err
@@ -91,10 +92,7 @@ func (f *Freezer) Check(o *Owner, scope Scope) error {
 // freeze owns ps.
 func (f *Freezer) freeze(ctx context.Context, o *Owner, ps []Process, scope Scope, max time.Duration) (*Frozen, error) {
 	z := &Frozen{f: f, scope: scope, processes: ps, done: make(chan struct{})}
-	err := f.prepare(z, o.Inode, max)
-	if err == nil {
-		err = z.stop(ctx, o.Inode, max)
-	}
+	err := z.begin(ctx, o.Inode, max)
 	if err == nil {
 		return z, nil
 	}
@@ -104,10 +102,21 @@ func (f *Freezer) freeze(ctx context.Context, o *Owner, ps []Process, scope Scop
 	return nil, fmt.Errorf("freeze %s of %s: %w", scope, o.Client, err)
 }
 
+// begin takes every step to the confirmed freeze. Whoever wants to end it
+// meanwhile waits: half a freeze cannot be ended.
+func (z *Frozen) begin(ctx context.Context, inode uint32, max time.Duration) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if err := z.prepare(inode, max); err != nil {
+		return err
+	}
+	return z.stop(ctx, inode, max)
+}
+
 // prepare does all that comes before the freeze itself: policy, handles,
 // journal, guard.
-func (f *Freezer) prepare(z *Frozen, inode uint32, max time.Duration) (err error) {
-	keys := keysOf(z.processes)
+func (z *Frozen) prepare(inode uint32, max time.Duration) (err error) {
+	f, keys := z.f, keysOf(z.processes)
 	if r := f.take(keys); r != nil {
 		return r
 	}
@@ -164,11 +173,6 @@ func (f *Freezer) register(z *Frozen) error {
 
 // stop freezes the target and makes sure that it was worth it.
 func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if z.over {
-		return fmt.Errorf("%w: it died meanwhile, or the freezer was closed", ErrGuard)
-	}
 	limit := monotonic() + int64(confirmWithin+max+guardGrace)
 	z.stopped = true
 	if err := z.target.stop(ctx); err != nil {
@@ -252,14 +256,16 @@ func (z *Frozen) end(why string) error {
 	return err
 }
 
+// forget leaves the guard for last: a daemon that is killed in here has at most
+// a running process thawed once more, and no record left behind.
 func (z *Frozen) forget() (err error) {
+	if z.journal != "" {
+		err = erase(z.journal)
+	}
 	if z.guard != nil && z.guard.alive() {
 		if a, err := z.guard.order(order{Op: opDisarm, ID: z.id}, nil); err == nil && a.Expired {
 			z.broken = "the guard thawed it at its deadline"
 		}
-	}
-	if z.journal != "" {
-		err = erase(z.journal)
 	}
 	z.f.mu.Lock()
 	delete(z.f.active, z.id)

@@ -41,22 +41,24 @@ func startGuard(argv []string) (*guardian, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	defer theirs.Close()
 	self, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
 		ours.Close()
+		theirs.Close()
 		return nil, fmt.Errorf("start guard: open own pidfd: %w", err)
 	}
 	daemon := os.NewFile(uintptr(self), "daemon")
-	defer daemon.Close()
-
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.ExtraFiles = []*os.File{theirs, daemon} // guardSocket, guardDaemon
 	cmd.Env = append(os.Environ(), guardEnv+"=1")
 	// Its own session, so that a terminal's signals to the daemon's group miss
 	// it. No parent-death signal: that is the one moment it exists for.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	// At once: with its own end open the daemon would never see the guard's close.
+	theirs.Close()
+	daemon.Close()
+	if err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}

@@ -40,7 +40,7 @@ func (o *Owner) Close() error {
 func (o *Owner) holders() ([]Process, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	if o.closed || len(o.Processes) == 0 {
 		return nil, fmt.Errorf("owner of %s: %w", o.Client, ErrClosed)
 	}
 	return dupAll(o.Processes)

@@ -114,6 +114,10 @@ func serverRole(args []string) error {
 	return waitForEnd()
 }
 
+// leakEnv makes a daemon give its end of the guard's socket to a process that
+// outlives it.
+const leakEnv = "LOCKFAULT_TEST_LEAK"
+
 // daemonRole freezes one client and waits: journal, client, server, scope, max.
 func daemonRole(args []string) error {
 	ctx := context.Background()
@@ -132,6 +136,17 @@ func daemonRole(args []string) error {
 	}
 	if _, err := f.Freeze(ctx, o, Scope(args[3]), max); err != nil {
 		return err
+	}
+	if os.Getenv(leakEnv) != "" {
+		file, err := f.guard.conn.File()
+		if err != nil {
+			return err
+		}
+		heir := exec.Command("/proc/self/exe", "holder")
+		heir.Stdin, heir.ExtraFiles = os.Stdin, []*os.File{file}
+		if err := heir.Start(); err != nil {
+			return err
+		}
 	}
 	fmt.Println("guard", f.GuardPID())
 	return waitForEnd()
@@ -204,9 +219,9 @@ func (c *child) line(t testing.TB) string {
 // kill ends the child for good, and reaps it.
 func (c *child) kill() {
 	c.once.Do(func() {
-		c.in.Close()
 		c.cmd.Process.Kill()
 		c.cmd.Wait()
+		c.in.Close()
 	})
 }
 
