@@ -13,30 +13,29 @@ type Code struct {
 	Class string // harm, declared, hazard, good or inconclusive
 	Short string // what it says, in a few words
 
-	// What a verdict's own count is: sums, what the group's count adds up (pairs
-	// of terms, refused writes); victims, the writes that it cost. With neither
-	// it is not shown, and a verdict counts as one.
-	sums, victims bool
+	// What a verdict's own count is. It adds up to the group's unless it is
+	// something else: the victims of one root cause, or an amount.
+	victims, amount bool
 }
 
 // Codes returns every code, in order.
 func Codes() []Code {
 	return []Code{
 		{Code: "LF101", Name: "lease-overrun", Class: "hazard", Short: "a holder went on after its lease had ended"},
-		{Code: "LF102", Name: "overlap", Class: "hazard", Short: "two holders in their sections at once", sums: true},
+		{Code: "LF102", Name: "overlap", Class: "hazard", Short: "two holders in their sections at once"},
 		{Code: "LF103", Name: "stale-write", Class: "hazard", Short: "an unguarded write accepted after the next grant"},
 		{Code: "LF104", Name: "lost-update", Class: "harm", Short: "an acknowledged write was overwritten unread", victims: true},
 		{Code: "LF105", Name: "fence-regression", Class: "harm", Short: "a lower fence accepted after a higher one"},
 		{Code: "LF106", Name: "section-anomaly", Class: "harm", Short: "sections that no order explains, across rows", victims: true},
 		{Code: "LF107", Name: "released-before-commit", Class: "hazard", Short: "the lock let go before its transaction committed"},
-		{Code: "LF201", Name: "fence-rejected", Class: "good", Short: "a stale write was refused", sums: true},
+		{Code: "LF201", Name: "fence-rejected", Class: "good", Short: "a stale write was refused"},
 		{Code: "LF202", Name: "replayed-as-is", Class: "harm", Short: "a refused write sent again without a new read"},
 		{Code: "LF301", Name: "unsafe-release", Class: "harm", Short: "a release removed another holder's lock"},
 		{Code: "LF302", Name: "foreign-renew", Class: "harm", Short: "a renewal extended another holder's lock"},
 		{Code: "LF303", Name: "resurrected", Class: "declared", Short: "a renewal created a lapsed lock again"},
 		{Code: "LF304", Name: "no-expiry", Class: "hazard", Short: "a lock without a lifetime"},
-		{Code: "LF305", Name: "double-grant", Class: "declared", Short: "two live grants of one lock", sums: true},
-		{Code: "LF306", Name: "failover-lost", Class: "declared", Short: "two live grants of one lock, after a failover", sums: true},
+		{Code: "LF305", Name: "double-grant", Class: "declared", Short: "two live grants of one lock"},
+		{Code: "LF306", Name: "failover-lost", Class: "declared", Short: "two live grants of one lock, after a failover"},
 		{Code: "LF307", Name: "ghost-acquire", Class: "hazard", Short: "a lock held by a client that never heard so"},
 		{Code: "LF308", Name: "wrote-without-lock", Class: "declared", Short: "a protected write by a client that was refused"},
 		{Code: "LF309", Name: "fence-inversion", Class: "declared", Short: "the older grant got the higher fence"},
@@ -45,7 +44,7 @@ func Codes() []Code {
 		{Code: "LF312", Name: "read-before-acquire", Class: "hazard", Short: "a write that rests on a read before the grant"},
 		{Code: "LF401", Name: "not-exercised", Class: "inconclusive", Short: "no lease ended while it was held"},
 		{Code: "LF402", Name: "blind-spot", Class: "inconclusive", Short: "something happened that was not seen"},
-		{Code: "LF403", Name: "counter-mismatch", Class: "harm", Short: "the counter is not what was acknowledged"},
+		{Code: "LF403", Name: "counter-mismatch", Class: "harm", Short: "the counter is not what was acknowledged", amount: true},
 		{Code: "LF404", Name: "counter-regressed", Class: "harm", Short: "a counter that only rises has fallen"},
 	}
 }

@@ -39,7 +39,7 @@ func goldenRuns() map[string]Run {
 		"hazard":              with(lost(), func(r *Run) { r.Result.Verdicts = r.Result.Verdicts[:1] }, failOn("hazard")),
 		"fences":              fenceFigures(),
 		"doubts":              doubts(),
-		"consequence":         with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 1, "321 were acknowledged and the counter rose by 315."))),
+		"consequence":         with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 6, "321 were acknowledged and the counter rose by 315."))),
 		"not-exercised-fails": with(armed(), failOn("LF401")),
 		"likely":              with(exercisedRun(), add(verdict("LF104", check.Likely, true, 1, lostProof))),
 		"failing":             failing,
@@ -253,7 +253,8 @@ func TestJSONCounts(t *testing.T) {
 			}
 		}
 	}
-	r := with(lost(), add(verdict("LF201", check.Proven, false, 3, ""), verdict("LF201", check.Proven, false, 0, "")))
+	r := with(lost(), add(verdict("LF201", check.Proven, false, 3, ""), verdict("LF201", check.Proven, false, 0, ""),
+		verdict("LF403", check.Proven, true, 6, ""), verdict("LF301", check.Proven, true, 5, "")))
 	var b bytes.Buffer
 	if err := errors.Join(JSON(&b, r), json.Unmarshal(b.Bytes(), &got)); err != nil {
 		t.Fatal(err)
@@ -261,7 +262,7 @@ func TestJSONCounts(t *testing.T) {
 	if got.Schema != 1 || got.Exit != 10 || got.Counter.Acknowledged != 321 || got.Counter.Change != 315 || *got.Counter.Net_deficit != 6 {
 		t.Errorf("got %+v", got)
 	}
-	want := map[string][2]int{"LF104": {6, 12}, "LF102": {2, 0}, "LF201": {4, 0}, "LF101": {6, 0}}
+	want := map[string][2]int{"LF104": {6, 12}, "LF102": {2, 0}, "LF201": {4, 0}, "LF101": {6, 0}, "LF403": {1, 0}, "LF301": {5, 0}}
 	for _, v := range got.Verdicts {
 		if want[v.Code] != [2]int{v.Count, v.Victims} {
 			t.Errorf("%s: count %d, victims %d, want %v", v.Code, v.Count, v.Victims, want[v.Code])

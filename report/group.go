@@ -10,12 +10,12 @@ import (
 )
 
 // A group is the verdicts of one code at one level, as every output shows
-// them. Verdicts of a declared class are kept apart by whether they are harm,
-// since one lock may be declared and another not.
+// them. They are kept apart by what they mean, too: of two locks one may be
+// declared and the other not.
 type group struct {
 	Code, Name, Class, Level string
 	Harm                     bool
-	Count                    int // root causes; pairs or refused writes where the code counts those
+	Count                    int // how often: root causes, pairs, writes, by code
 	Victims                  int // acknowledged writes that they cost
 	Locks, Tables            []string
 	Proofs                   []string
@@ -29,7 +29,7 @@ func groups(r Run) []group {
 	var out []group
 	for _, v := range r.Result.Verdicts {
 		i := slices.IndexFunc(out, func(g group) bool {
-			return g.Code == v.Code && g.Level == string(v.Level) && g.Harm == v.Harm
+			return g.Code == v.Code && g.Level == string(v.Level) && g.Class == string(v.Class) && g.Harm == v.Harm
 		})
 		if i < 0 {
 			out = append(out, group{Code: v.Code, Name: nameOf(v), Class: string(v.Class),
@@ -65,13 +65,14 @@ func notExercised(r Run) group {
 
 func (g *group) add(v check.Verdict) {
 	c, _ := lookup(v.Code)
-	if c.sums {
-		g.Count += max(1, v.Count)
-	} else {
+	switch {
+	case c.victims:
 		g.Count++
-	}
-	if c.victims {
 		g.Victims += v.Count
+	case c.amount:
+		g.Count++
+	default:
+		g.Count += max(1, v.Count)
 	}
 	g.Locks = addOnce(g.Locks, v.Lock)
 	g.Tables = addOnce(g.Tables, v.Table)
