@@ -185,6 +185,7 @@ func TestTextSaysWhatMatters(t *testing.T) {
 		{"reasons", unmatched(), []string{"nearest events seen: SETNX(lock:counter) (321 times)", "no event like it was seen",
 			"barred each time: max-frozen (once), cooldown (once)", "never at the ordinal", "refused: not freezable: no process here owns the socket",
 			"gave up on its request", "none inside a section", "the record does not say"}},
+		{"rules of a history", with(lost(), func(r *Run) { r.Rules[0].Seen = 0 }), []string{"ttl+300ms fired 6, landed inside a section 6"}},
 		{"command behind harm", with(lost(), failed), []string{"the command itself ended with status 3"}},
 		{"missing behind harm", with(lost(), expect("LF309")), []string{"expected and not found: LF309 fence-inversion"}},
 	} {

@@ -87,6 +87,9 @@ func exercised(r Run) string {
 // used is one rule's figures.
 func used(u RuleUse, t tally) string {
 	said := []string{fmt.Sprintf("seen %d, fired %d, landed inside a section %d", u.Seen, u.Fired, t.Section)}
+	if u.Seen < u.Fired { // made from a history, which has what fired and not what was seen
+		said[0] = fmt.Sprintf("fired %d, landed inside a section %d", u.Fired, t.Section)
+	}
 	if t.GaveUp > 0 {
 		said = append(said, fmt.Sprintf("the client gave up %s", times(t.GaveUp)))
 	}
