@@ -122,8 +122,8 @@ func (t *Tracker) setOptions() options {
 
 func (t *Tracker) buildSet() entry {
 	o := t.setOptions()
-	op := lock.Op{Token: t.hash(t.req.arg(2)), TTL: o.ttl}
-	read := readOK
+	op := lock.Op{TTL: o.ttl}
+	token, read := t.req.arg(2), readOK
 	switch {
 	case o.nx:
 		op.Kind, op.NX = lock.Acquire, true
@@ -131,7 +131,7 @@ func (t *Tracker) buildSet() entry {
 			read = readAbsent
 		}
 	case o.compared:
-		op.Kind, op.Guarded, op.Token = lock.Renew, true, t.hash(o.operand)
+		op.Kind, op.Guarded, token = lock.Renew, true, o.operand
 		if o.get {
 			read = readUnclear
 		}
@@ -148,6 +148,7 @@ func (t *Tracker) buildSet() entry {
 	default:
 		return entry{}
 	}
+	op.Token = t.hash(token)
 	return t.single(read, op)
 }
 

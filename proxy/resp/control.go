@@ -110,6 +110,10 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 	if t.rep.aside || t.queue.empty() {
 		return marks
 	}
+	if !t.rep.want {
+		t.queue.popPlain()
+		return marks
+	}
 	e := t.queue.pop()
 	a := &t.rep.answer
 	if t.tx.active && a.kind == '+' && a.is("QUEUED") && !e.ends() {

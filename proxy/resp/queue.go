@@ -2,8 +2,8 @@ package resp
 
 import "github.com/lockfaultd/lockfaultd/lock"
 
-// maxPending is how many ops may wait for replies; a connection with more is
-// not followed further.
+// maxPending is how many requests that matter, and ops of them, may wait for
+// replies; a connection with more is not followed further.
 const maxPending = 1 << 17
 
 // An entry is a request whose reply matters, waiting for it.
@@ -65,17 +65,22 @@ func (q *queue) next() *entry {
 	return &q.entries[q.head]
 }
 
-// pop takes the request whose reply has come; a zero entry for a plain one.
-func (q *queue) pop() entry {
+// popPlain takes the plain request whose reply has come.
+func (q *queue) popPlain() {
 	if q.len() == 0 {
 		q.tail--
+		return
+	}
+	q.entries[q.head].before--
+}
+
+// pop takes the request whose reply has come; a zero entry for a plain one.
+func (q *queue) pop() entry {
+	if q.next() == nil {
+		q.popPlain()
 		return entry{}
 	}
 	e := &q.entries[q.head]
-	if e.before > 0 {
-		e.before--
-		return entry{}
-	}
 	out := *e
 	*e = entry{}
 	q.head++

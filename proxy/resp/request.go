@@ -255,6 +255,10 @@ func (r *requests) arg(i int) []byte {
 	return r.buf[a.off : a.off+a.len : a.off+a.len]
 }
 
+// forget wipes what was kept of the request: some of it, such as the password
+// of an inline AUTH, was meant for the server alone.
+func (r *requests) forget() { clear(r.buf) }
+
 // clear returns the offset before which every byte may go on.
 func (r *requests) clear() int64 {
 	if r.pos-r.start > wire.MaxHeld {

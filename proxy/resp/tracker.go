@@ -123,6 +123,7 @@ func (t *Tracker) lost() bool {
 func (t *Tracker) goBlind(marks []wire.Mark, at int64, why string) []wire.Mark {
 	if !t.blindOut {
 		t.blindOut = true
+		t.req.buf, t.req.args = nil, nil
 		t.queue.push(entry{act: blinds})
 	}
 	if t.told {
@@ -201,6 +202,11 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 		t.choose()
 	}
 	p := &t.req.plan
+	if !p.may && p.cmd.verb == plainVerb {
+		t.req.forget()
+		t.queue.plain()
+		return marks
+	}
 	e := entry{}
 	if p.may {
 		e = t.build()
@@ -209,7 +215,7 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	if p.wanted && len(e.ops) == 0 {
 		t.addOther(&e)
 	}
-	clear(t.req.buf) // some of it was meant for the server alone
+	t.req.forget()
 	marks = t.requestMarks(marks, e.ops)
 	return t.enqueue(marks, e)
 }

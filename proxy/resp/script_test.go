@@ -1,0 +1,235 @@
+package resp
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	compareAndExpire = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
+	acquireWithFence = `
+		local ok = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+		if not ok then return 0 end
+		return redis.call('INCR', KEYS[2])`
+)
+
+// Shapes of scripts, as the ways in which lock libraries write them differ.
+func TestScripts(t *testing.T) {
+	tests := []struct {
+		name, text string
+		keys, args []string
+		replies    map[string]string // reply -> outcome, without the op's common part
+		want       string            // common part
+	}{
+		{"compare and delete", compareAndDelete, []string{"k"}, []string{"tok"},
+			map[string]string{":1": "done", ":0": "not-held", "-NOSCRIPT No": "failed err=NOSCRIPT"}, `release db0 "k" guarded T`},
+		{"through a local", `
+			local held = redis.call('GET', KEYS[1])
+			if held == ARGV[1] then
+			  return redis.call('DEL', KEYS[1])
+			end
+			return 0`, []string{"k"}, []string{"tok"},
+			map[string]string{":1": "done", ":0": "not-held"}, `release db0 "k" guarded T`},
+		{"early return", `
+			-- a comment with 'quotes
+			local token = redis.call('get', KEYS[1])
+			if not token or token ~= ARGV[1] then
+				return 0
+			end
+			redis.call('del', KEYS[1])
+			return 1`, []string{"k"}, []string{"tok"},
+			map[string]string{":1": "done", ":0": "not-held"}, `release db0 "k" guarded T`},
+		{"three answers", `
+			local val = redis.call("GET", KEYS[1])
+			if val == ARGV[1] then return redis.call("UNLINK", KEYS[1])
+			elseif val == false then return -1 else return 0 end`, []string{"k"}, []string{"tok"},
+			map[string]string{":1": "done", ":0": "not-held", ":-1": "not-held", "$-1": "not-held"}, `release db0 "k" guarded T`},
+		{"success is 0", `
+			if redis.call("get", KEYS[1]) ~= ARGV[1] then return 1
+			else redis.call("del", KEYS[2]) redis.call("del", KEYS[1]) return 0 end`, []string{"k", "signal"}, []string{"tok"},
+			map[string]string{":0": "done", ":1": "not-held"}, `release db0 "k" guarded T`},
+		{"the same answer either way", `
+			if redis.call("get", KEYS[1]) == ARGV[1] then redis.call("del", KEYS[1]) end return 1`, []string{"k"}, []string{"tok"},
+			map[string]string{":1": "unknown"}, `release db0 "k" guarded T`},
+		{"aliases", `
+			local key, token = KEYS[2], ARGV[2]
+			local call = redis.call
+			local v = call([[GET]], key)
+			if (token == v) then return call("DEL", key) end return nil`, []string{"x", "k"}, []string{"y", "tok"},
+			map[string]string{":1": "done", "$-1": "not-held", "_": "not-held"}, `release db0 "k" guarded T`},
+		{"joined key", `if redis.call('get', 'lock:' .. KEYS[1]) == ARGV[1] then return redis.call('del', 'lock:' .. KEYS[1]) end`,
+			[]string{"k"}, []string{"tok"}, map[string]string{":1": "done"}, `release db0 "lock:k" guarded T`},
+		{"another key is deleted", `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[2]) end`,
+			[]string{"k", "l"}, []string{"tok"}, map[string]string{":1": ""}, ""},
+		{"compare and expire", compareAndExpire, []string{"k"}, []string{"tok", "500"},
+			map[string]string{":1": "done", ":0": "not-held"}, `renew db0 "k" guarded T ttl=500ms`},
+		{"compare and expire in seconds", `if redis.pcall('Get',KEYS[1])==ARGV[1] then return redis.pcall('Expire',KEYS[1],tonumber(ARGV[2])) end return 0`,
+			[]string{"k"}, []string{"tok", "5"}, map[string]string{":1": "done"}, `renew db0 "k" guarded T ttl=5s`},
+		{"compare and set again", `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2]) end return 0`,
+			[]string{"k"}, []string{"tok", "500"}, map[string]string{"+OK": "done", ":0": "not-held"}, `renew db0 "k" guarded T ttl=500ms`},
+		{"expiry that depends", `
+			local token = redis.call('get', KEYS[1])
+			if not token or token ~= ARGV[1] then return 0 end
+			local newttl = ARGV[2]
+			if ARGV[3] == "0" then newttl = ARGV[2] + redis.call('pttl', KEYS[1]) end
+			redis.call('pexpire', KEYS[1], newttl)
+			return 1`, []string{"k"}, []string{"tok", "500", "0"},
+			map[string]string{":1": "done", ":0": "not-held"}, `renew db0 "k" guarded T`},
+		{"acquire", `return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'nx')`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{"+OK": "granted", "$-1": "refused", "_": "refused", "-ERR x": "failed err=ERR"}, `acquire db0 "k" nx T ttl=500ms`},
+		{"setnx and expire", `
+			if redis.call('SETNX', KEYS[1], ARGV[1]) == 1 then
+				redis.call('EXPIRE', KEYS[1], ARGV[2])
+				return 1
+			else return 0 end`, []string{"k"}, []string{"tok", "5"},
+			map[string]string{":1": "granted", ":0": "refused"}, `acquire db0 "k" nx T ttl=5s`},
+		{"exists and set, several keys", `
+			for i, key in ipairs(KEYS) do if redis.call("exists", key) == 1 then return 0 end end
+			for i, key in ipairs(KEYS) do redis.call("set", key, ARGV[1], "PX", ARGV[2]) end
+			return #KEYS`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{":1": "granted", ":0": "refused"}, `acquire db0 "k" nx T ttl=500ms`},
+		{"free or mine", `
+			local id = redis.call('GET', KEYS[1])
+			if id == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return true
+			elseif not id then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return true end
+			return false`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{":1": "granted", "$-1": "refused", "#t": "granted", "#f": "refused"}, `acquire db0 "k" nx T ttl=500ms`},
+		{"with a fence", acquireWithFence, []string{"k", "f"}, []string{"tok", "500"},
+			map[string]string{":17": "fence=17 granted", ":0": "refused", "$-1": "refused", ":-1": "refused"}, `acquire db0 "k" nx T ttl=500ms fencekey=f`},
+		{"with a fence in a table", `
+			if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+				local fence = redis.call('INCR', KEYS[1] .. ':fence')
+				return {1, fence}
+			end
+			return {0, redis.call('PTTL', KEYS[1])}`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{"*2\r\n:1\r\n:9": "fence=9 granted", "*2\r\n:0\r\n:480": "refused"}, `acquire db0 "k" nx T ttl=500ms fencekey=k:fence`},
+		{"with a literal counter", `
+			if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {ARGV[1], tostring(redis.call('incr', 'fences'))} end
+			return {}`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{"*2\r\n$3\r\ntok\r\n$1\r\n9": "fence=9 granted", "*0": "refused", "*-1": "refused"}, `acquire db0 "k" nx T ttl=500ms fencekey=fences`},
+		{"refusal tells the rest", `
+			if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.status_reply('OK') end
+			return redis.call('PTTL', KEYS[1])`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{"+OK": "granted", ":480": "unknown", ":-2": "refused"}, `acquire db0 "k" nx T ttl=500ms`},
+		{"counter that is not returned", `
+			if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then redis.call('INCR', KEYS[2]) return 1 end
+			return 0`, []string{"k", "n"}, []string{"tok", "500"},
+			map[string]string{":1": "granted"}, `acquire db0 "k" nx T ttl=500ms`},
+		{"a rate limiter", `local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end return n`,
+			[]string{"k"}, []string{"5"}, map[string]string{":1": ""}, ""},
+		{"a plain delete", `return redis.call('DEL', KEYS[1])`, []string{"k"}, []string{"x"}, map[string]string{":1": ""}, ""},
+		{"not Lua", `"`, []string{"k"}, []string{"x"}, map[string]string{"-ERR Error": ""}, ""},
+		{"missing argument", compareAndDelete, []string{}, []string{}, map[string]string{"-ERR Error": ""}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for reply, outcome := range tt.replies {
+				want := ""
+				if tt.want != "" {
+					want = strings.ReplaceAll("EVAL "+tt.want, " T", " "+tok("tok")) + " " + outcome
+				}
+				args := append([]string{"EVAL", tt.text, fmt.Sprint(len(tt.keys))}, append(tt.keys, tt.args...)...)
+				got := strings.Join(exchange(t, newTracker(), cmd(args...), reply+"\r\n"), "|")
+				if got != want {
+					t.Errorf("%q: got  %s\nwant %s", reply, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestSeveralKeysOfAScript(t *testing.T) {
+	const text = `local n = 0 for i = 1, #KEYS do if redis.call("get", KEYS[i]) == ARGV[1] then n = n + redis.call("del", KEYS[i]) end end return n`
+	for reply, outcome := range map[string]string{":2": "done", ":1": "unknown", ":0": "not-held"} {
+		got := exchange(t, newTracker(), cmd("EVAL", text, "2", "a", "b", "tok"), reply+"\r\n")
+		if len(got) != 2 || !strings.HasSuffix(got[0], outcome) || !strings.Contains(got[1], `"b"`) || !strings.HasSuffix(got[1], outcome) {
+			t.Errorf("%s: got %q", reply, got)
+		}
+	}
+}
+
+func sha(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func TestEvalShaKnowsWhatWasSeen(t *testing.T) {
+	tests := map[string]string{
+		"EVAL":        cmd("EVAL", compareAndDelete, "1", "k", "tok"),
+		"SCRIPT LOAD": cmd("script", "load", compareAndDelete),
+	}
+	for name, learn := range tests {
+		t.Run(name, func(t *testing.T) {
+			opt := testOptions()
+			first, second := NewTracker(opt), NewTracker(opt)
+			request := cmd("evalsha", strings.ToUpper(sha(compareAndDelete)), "1", "k", "tok")
+			if got := exchange(t, second, request, "-NOSCRIPT No matching script.\r\n"); len(got) != 0 {
+				t.Fatalf("before its text was seen: %q", got)
+			}
+			exchange(t, first, learn, ":1\r\n")
+			got := exchange(t, second, request, "-NOSCRIPT No matching script.\r\n")
+			if want := `EVALSHA release db0 "k" guarded ` + tok("tok") + " failed err=NOSCRIPT"; len(got) != 1 || got[0] != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestWantedScriptIsAnOp(t *testing.T) {
+	got := exchange(t, newTracker("EVALSHA"), cmd("EVALSHA", sha("x"), "2", "a", "b"), ":1\r\n")
+	if len(got) != 1 || got[0] != `EVALSHA other db0 "a" done` {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestScriptCacheIsBounded(t *testing.T) {
+	s := NewScripts()
+	s.learn([]byte(compareAndDelete))
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range maxScripts {
+				s.learn(fmt.Appendf(nil, "return %d -- %d", i, w))
+				if s.lookup([]byte(sha(compareAndDelete))) == nil {
+					t.Error("a script in use was driven out")
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(s.known) != maxScripts || len(s.order) != maxScripts {
+		t.Errorf("%d known, %d in order", len(s.known), len(s.order))
+	}
+	long := strings.Repeat("x", maxArg-200)
+	for i := range 400 {
+		s.learn(fmt.Appendf(nil, "if redis.call('get', '%s%d') == ARGV[1] then redis.call('del', '%s%d') end", long[:7000], i, long[:7000], i))
+	}
+	bytes := 0
+	for _, p := range s.known {
+		bytes += p.cost()
+	}
+	if s.bytes != bytes || bytes > maxScriptBytes {
+		t.Errorf("%d bytes counted, %d held", s.bytes, bytes)
+	}
+}
+
+func FuzzClassify(f *testing.F) {
+	for _, s := range []string{compareAndDelete, compareAndExpire, acquireWithFence, "[==[", "--[[", `"\`, strings.Repeat("(", 100), strings.Repeat("{", 100), "for i,k in ipairs(KEYS) do"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, q := classify([]byte(text)), classify([]byte(text))
+		if p.effect != q.effect || !p.key.equal(q.key) && p.effect != noEffect {
+			t.Errorf("two answers: %+v, %+v", p, q)
+		}
+		if p.effect != noEffect && (!p.key.isText() || !p.token.isText()) {
+			t.Errorf("an effect on an unclear key: %+v", p)
+		}
+	})
+}
