@@ -1,7 +1,9 @@
 package history
 
 import (
+	"encoding/hex"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -27,7 +29,9 @@ type opLine struct {
 	Key      string        `json:"key,omitempty"`
 	NX       bool          `json:"nx,omitempty"`
 	Guarded  bool          `json:"guarded,omitempty"`
-	Token    *lock.Value   `json:"token,omitempty"`
+	KeyHex   string        `json:"key_hex,omitempty"` // instead of key, when that is not text
+	Token    string        `json:"token,omitempty"`
+	Number   bool          `json:"token_number,omitempty"` // the token is a number (which one is not told)
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
 	FenceKey string        `json:"fence_key,omitempty"`
 	Fence    *int64        `json:"fence,omitempty"`
@@ -84,21 +88,6 @@ type cell struct {
 	Value  *lock.Value `json:"value,omitempty"`
 }
 
-// Allow reports whether the integers of a column may be written down.
-type Allow func(table, column string) bool
-
-// value keeps the integer only where that is allowed. One that is not, and
-// has no hash, cannot be kept at all.
-func value(v lock.Value, ints bool) *lock.Value {
-	if !ints {
-		v.Int, v.IsInt = 0, false
-	}
-	if !v.Known() {
-		return nil
-	}
-	return &v
-}
-
 func known(v *lock.Value) lock.Value {
 	if v == nil {
 		return lock.Value{}
@@ -113,34 +102,37 @@ func number(n int64, has bool) *int64 {
 	return &n
 }
 
-func encode(op *lock.Op, ints Allow) opLine {
+func encode(op *lock.Op, keep kept) opLine {
 	l := opLine{
 		Type: "op", Seq: op.Seq, ReplySeq: op.ReplySeq, Session: op.Session, Actor: op.Actor, Upstream: op.Upstream,
 		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
-		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Token: value(op.Token, false), TTL: op.TTL,
+		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
 		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
 		Tx: op.Tx, Implicit: op.Implicit, Savepoint: op.Savepoint, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
 		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
+	}
+	if !utf8.ValidString(op.Key) {
+		l.Key, l.KeyHex = "", hex.EncodeToString([]byte(op.Key))
 	}
 	if op.Term.ID != 0 {
 		l.Term = &term{op.Term.ID, op.Term.Confidence, op.Term.Also}
 	}
 	if op.SQL != nil {
-		l.SQL = encodeStatement(op.SQL, ints)
-		for _, c := range op.Row {
-			l.Row = append(l.Row, cell{c.Column, value(c.Value, ints(op.SQL.Table, c.Column))})
-		}
+		l.SQL = encodeStatement(op.SQL, keep)
+	}
+	for _, c := range op.Row {
+		l.Row = append(l.Row, cell{c.Column, keep.value(c.Column, c.Value)})
 	}
 	return l
 }
 
-func encodeStatement(s *lock.Statement, ints Allow) *statement {
+func encodeStatement(s *lock.Statement, keep kept) *statement {
 	out := &statement{Table: s.Table, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
 	for _, a := range s.Set {
-		out.Set = append(out.Set, assign{a.Column, value(a.Value, ints(s.Table, a.Column)), number(a.Delta, a.HasDelta)})
+		out.Set = append(out.Set, assign{a.Column, keep.value(a.Column, a.Value), number(a.Delta, a.HasDelta)})
 	}
 	for _, c := range s.Where {
-		out.Where = append(out.Where, cond{c.Column, c.Op, value(c.Value, ints(s.Table, c.Column))})
+		out.Where = append(out.Where, cond{c.Column, c.Op, keep.value(c.Column, c.Value)})
 	}
 	return out
 }
@@ -149,10 +141,13 @@ func (l opLine) op() *lock.Op {
 	op := &lock.Op{
 		Seq: l.Seq, ReplySeq: l.ReplySeq, Session: l.Session, Actor: l.Actor, Upstream: l.Upstream,
 		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
-		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Token: known(l.Token), TTL: l.TTL,
+		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
 		FenceKey: l.FenceKey,
 		Tx:       l.Tx, Implicit: l.Implicit, Savepoint: l.Savepoint, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
 		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,
+	}
+	if b, err := hex.DecodeString(l.KeyHex); err == nil && l.KeyHex != "" {
+		op.Key = string(b)
 	}
 	if l.Fence != nil {
 		op.Fence, op.HasFence = *l.Fence, true

@@ -13,24 +13,29 @@ import (
 // concurrent use, does not buffer, and does not close what it writes to.
 type Writer struct {
 	w    io.Writer
-	ints Allow
+	keep *keeper
 	err  error
 }
 
 // NewWriter writes the header and returns a writer. Integers are kept in the
-// columns for which ints says so; with a nil ints, in none.
+// columns for which ints says so (with a nil ints, in none), in those by which
+// an invariant of the header chooses its row, and where a process guards a
+// statement with a fence that it was issued.
 func NewWriter(w io.Writer, h Header, ints func(table, column string) bool) *Writer {
 	if ints == nil {
 		ints = func(string, string) bool { return false }
 	}
 	h.Schema = Schema
-	out := &Writer{w: w, ints: ints}
+	out := &Writer{w: w, keep: newKeeper(ints, h.Invariants)}
 	out.put(line{"header", &h})
 	return out
 }
 
 // Op appends a finished op. It reads op and keeps nothing of it.
-func (w *Writer) Op(op *lock.Op) { w.put(encode(op, w.ints)) }
+func (w *Writer) Op(op *lock.Op) {
+	w.keep.issued(op)
+	w.put(encode(op, w.keep.of(op)))
+}
 
 // Injection appends an injection.
 func (w *Writer) Injection(i Injection) {

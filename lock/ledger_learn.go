@@ -97,11 +97,11 @@ func (l *Ledger) lapsed(k *keyState, t *Term) bool {
 // An equal number that is only assigned is no sign: values rise as fences do.
 func (l *Ledger) learnFence(t *Term, op *Op) {
 	for _, c := range op.SQL.Where {
-		if !c.Value.IsInt || c.Op == ">" || c.Op == ">=" || c.Op == "<>" {
+		if !c.Value.Known() || c.Op == ">" || c.Op == ">=" || c.Op == "<>" {
 			continue
 		}
 		s := l.column(t, op.SQL.Table, c.Column)
-		if c.Value.Int != t.Fence {
+		if !c.Value.IsInt || c.Value.Int != t.Fence {
 			s.misses++
 		} else if s.last != t.ID {
 			s.hits++

@@ -232,7 +232,9 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 	}
 }
 
-func sameClient(a, b *lock.Term) bool { return a.Session == b.Session || a.Actor != "" && a.Actor == b.Actor }
+func sameClient(a, b *lock.Term) bool {
+	return a.Session == b.Session || a.Actor != "" && a.Actor == b.Actor
+}
 
 // removable reports whether a release that was seen may have removed the
 // term's key before the grant that followed.

@@ -19,7 +19,9 @@ func ms(at lock.Instant) string {
 	return fmt.Sprintf("%.3f ms", float64(at)/float64(time.Millisecond))
 }
 
-func span(d time.Duration) string { return fmt.Sprintf("%.3f ms", float64(d)/float64(time.Millisecond)) }
+func span(d time.Duration) string {
+	return fmt.Sprintf("%.3f ms", float64(d)/float64(time.Millisecond))
+}
 
 // named is an op in a proof: its number, its verb and what it is about.
 func named(op *lock.Op) string {
