@@ -87,6 +87,30 @@ func TestDaemonKilled(t *testing.T) {
 	})
 }
 
+// A daemon may be killed at any step. Then nothing is left stopped, and what is
+// left in the journal is no more than a record of nothing.
+func TestDaemonKilledAtAnyStep(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		v := k.victim(t)
+		for i := range 4 * kills(t) {
+			journal := filepath.Join(t.TempDir(), "journal")
+			d, line := start(t, nil, nil, self("churn", journal, v.client.String(), v.server.String(), string(k.scope))...)
+			guard, err := strconv.Atoi(strings.TrimPrefix(line, "guard "))
+			if err != nil {
+				t.Fatalf("daemon said %q", line)
+			}
+			time.Sleep(time.Duration(i) * 700 * time.Microsecond) // which step it is does not matter
+			d.kill()
+			eventually(t, "the guard leaves", func() bool { return gone(guard) })
+			if n, err := Replay(journal, nil); n != 0 || err != nil {
+				t.Errorf("the guard left %d frozen, %v", n, err)
+			}
+			v.mustMove(t, "after its daemon was killed")
+			mustBeEmpty(t, journal)
+		}
+	})
+}
+
 // Somebody may have inherited the daemon's end of the socket, so that its death
 // does not close it. The guard sees the death itself.
 func TestDaemonKilledSocketLeaked(t *testing.T) {

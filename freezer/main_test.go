@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 			"daemon": daemonRole,
 			"holder": func([]string) error { return waitForEnd() },
 			"server": serverRole,
+			"parent": parentRole,
+			"churn":  churnRole,
 		}
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {
@@ -152,6 +154,44 @@ func daemonRole(args []string) error {
 	return waitForEnd()
 }
 
+// churnRole freezes and thaws one client for ever: journal, client, server, scope.
+func churnRole(args []string) error {
+	ctx := context.Background()
+	f, err := New(ctx, Options{JournalDir: args[0], GuardCommand: []string{"/proc/self/exe", "guard"}})
+	if err != nil {
+		return err
+	}
+	o, err := f.Lookup(ctx, netip.MustParseAddrPort(args[1]), netip.MustParseAddrPort(args[2]))
+	if err != nil {
+		return err
+	}
+	fmt.Println("guard", f.GuardPID())
+	for {
+		z, err := f.Freeze(ctx, o, Scope(args[3]), time.Minute)
+		if err != nil {
+			return err
+		}
+		if err := z.Thaw(); err != nil {
+			return err
+		}
+	}
+}
+
+// parentRole has the connection as descriptor 3, and gives it to a child when
+// it is told to.
+func parentRole([]string) error {
+	fmt.Println("ready")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	heir := exec.Command("/proc/self/exe", "holder")
+	heir.Stdin, heir.Stdout, heir.ExtraFiles = os.Stdin, os.Stdout, []*os.File{os.NewFile(3, "connection")}
+	if err := heir.Run(); err != nil {
+		return err
+	}
+	return nil
+}
+
 func openStamp(name string) (*atomic.Uint64, error) {
 	fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -178,7 +218,7 @@ func needRoot(t testing.TB) {
 // child is a process that the test started.
 type child struct {
 	cmd   *exec.Cmd
-	in    io.Closer
+	in    io.WriteCloser
 	out   *bufio.Reader
 	once  sync.Once
 	stamp *atomic.Uint64

@@ -198,6 +198,41 @@ func TestHolderChanged(t *testing.T) {
 	}
 }
 
+// A child that inherited the connection since the look-up is frozen too.
+func TestHolderForked(t *testing.T) {
+	f := newFreezer(t)
+	_, c, conn := dial(t, "127.0.0.1:0")
+	file, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, _ := start(t, nil, []*os.File{file}, self("parent")...)
+	file.Close()
+	c.Close()
+	client, server := ends(conn)
+	o := lookup(t, f, client, server)
+	if len(o.Processes) != 1 {
+		t.Fatalf("holders %v", o.Processes)
+	}
+	if _, err := parent.in.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	parent.line(t) // of the child
+	z, err := f.Freeze(t.Context(), o, ScopeProcess, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pidsOf(z.Processes()); len(got) != 2 {
+		t.Errorf("froze %v, expected %d and its child", got, parent.pid())
+	}
+	for _, p := range z.Processes() {
+		everyThread(t, p.PID, 'T')
+	}
+	if err := z.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Two processes may have the same pid, one after the other. A handle on the
 // first never reaches the second.
 func TestPIDReuse(t *testing.T) {
