@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy"
+	"github.com/lockfaultd/lockfaultd/proxy/pgwire"
+	"github.com/lockfaultd/lockfaultd/proxy/resp"
+)
+
+// A daemon is the wiring of one lockfaultd: engine, runner, sessions, freezer
+// and history. It is made by newDaemon, opened with listen, and ended by close.
+type daemon struct {
+	setup   *setup
+	plan    *fault.Plan
+	engine  *proxy.Engine
+	server  *proxy.Server
+	freezer *freezing
+	record  *proxy.Record // nil: no history
+	clock   func() lock.Instant
+	log     *slog.Logger
+
+	hash       *lock.Hasher
+	scripts    *resp.Scripts
+	statements *pgwire.Cache
+
+	mu       sync.Mutex
+	backends map[*pgwire.Tracker]bool
+	pids     []int32
+
+	stopServing context.CancelFunc
+	stopRunning context.CancelFunc
+	serving     sync.WaitGroup
+	running     sync.WaitGroup
+	serve       context.Context
+}
+
+// started is when Instant 0 was, and how to count from there.
+func newClock() (time.Time, func() lock.Instant) {
+	start := time.Now()
+	return start, func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
+}
+
+// newDaemon wires everything and starts the runner. historyFile may be empty.
+func newDaemon(s *setup, up []netip.AddrPort, historyFile string, baseline func(context.Context, string) bool, log *slog.Logger) (*daemon, error) {
+	plan, err := fault.NewPlan(s.rules, s.seed, s.limits)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	start, clock := newClock()
+	d := &daemon{
+		setup: s, plan: plan, clock: clock, log: log,
+		engine:     proxy.NewEngine(lock.NewLedger(s.decls), plan),
+		hash:       lock.NewHasher(key),
+		scripts:    resp.NewScripts(),
+		statements: pgwire.NewCache(),
+		backends:   map[*pgwire.Tracker]bool{},
+	}
+	if d.freezer, err = newFreezing(s, up, log); err != nil {
+		return nil, err
+	}
+	if historyFile != "" {
+		if err := d.openHistory(historyFile, start); err != nil {
+			return nil, err
+		}
+	}
+	d.server = &proxy.Server{
+		Engine: d.engine, Freezer: d.freezer, Clock: clock, Log: log,
+		Dial:  dial,
+		Track: d.track,
+	}
+	if d.record != nil {
+		d.server.Recorder = d.record
+	}
+	d.start(baseline)
+	return d, nil
+}
+
+func (d *daemon) start(baseline func(context.Context, string) bool) {
+	var run context.Context
+	run, d.stopRunning = context.WithCancel(context.Background())
+	d.serve, d.stopServing = context.WithCancel(context.Background())
+	d.plan.Start(d.clock())
+	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected}
+	d.running.Go(func() { r.Run(run) })
+}
+
+func (d *daemon) injected(in history.Injection) {
+	d.log.Info("injection ended", "rule", in.Rule, "effect", in.Effect, "actor", in.Actor, "outcome", in.Outcome, "reason", in.Reason)
+	if d.record != nil {
+		d.record.Injection(in)
+	}
+}
+
+func (d *daemon) openHistory(path string, start time.Time) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("create history: %w", err)
+	}
+	h := history.Header{
+		Schema: history.Schema, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
+		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants),
+	}
+	d.record = proxy.NewRecord(history.NewWriter(f, h, d.setup.integers), d.engine)
+	return nil
+}
+
+// integers says which columns are recorded as numbers: fences, and what an
+// invariant names. Everything else is recorded as a hash.
+func (s *setup) integers(table, column string) bool {
+	for _, d := range s.decls {
+		if sameTable(d.Table, table) && strings.EqualFold(d.FenceColumn, column) {
+			return true
+		}
+	}
+	for _, i := range s.invariants {
+		if sameTable(i.Table, table) && strings.EqualFold(i.Column, column) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameTable(a, b string) bool {
+	return a != "" && strings.TrimPrefix(a, "public.") == strings.TrimPrefix(b, "public.")
+}
+
+// An endpoint is a proxy that listens and is not served yet.
+type endpoint struct {
+	ln    net.Listener
+	proxy config.Proxy
+}
+
+// listen opens the listener of a proxy, whose port may be chosen here.
+func listen(p config.Proxy) (endpoint, error) {
+	ln, err := net.Listen("tcp", p.Listen)
+	if err != nil {
+		return endpoint{}, usagef("--%s %s=%s: cannot listen: %v", p.Name, p.Listen, p.Upstream, err)
+	}
+	return endpoint{ln, p}, nil
+}
+
+// listenAll opens all of them or none.
+func listenAll(proxies []config.Proxy) ([]endpoint, error) {
+	var out []endpoint
+	for _, p := range proxies {
+		e, err := listen(p)
+		if err != nil {
+			closeAll(out)
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func closeAll(list []endpoint) {
+	for _, e := range list {
+		e.ln.Close()
+	}
+}
+
+func upstreams(list []endpoint) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, e := range list {
+		out = append(out, resolve(e.proxy.Upstream)...)
+	}
+	return out
+}
+
+// accept serves endpoints until endSessions. Upstreams have a name in the
+// record where there are several of one protocol.
+func (d *daemon) accept(list []endpoint) {
+	count := map[lock.Protocol]int{}
+	for _, e := range list {
+		count[e.proxy.Protocol]++
+	}
+	for _, e := range list {
+		route := proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream}
+		if count[route.Protocol] > 1 {
+			route.Name = e.proxy.Upstream
+		}
+		d.serving.Go(func() {
+			if err := d.server.Serve(d.serve, e.ln, route); err != nil {
+				d.log.Error("proxy ended", "err", err)
+			}
+		})
+	}
+}
+
+// track makes the parser of a new session.
+func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
+	wants := func(verb string) bool { return d.plan.Wants(r.Protocol, verb) }
+	if r.Protocol == lock.Redis {
+		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants})
+		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
+	}
+	t := pgwire.NewTracker(pgwire.Options{Session: session, Upstream: r.Name, Hash: d.hash, Statements: d.statements, Wants: wants})
+	d.mu.Lock()
+	d.backends[t] = true
+	d.mu.Unlock()
+	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Ended: func() { d.backendEnded(t) }}
+}
+
+func (d *daemon) backendEnded(t *pgwire.Tracker) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.backends, t)
+	if pid := t.BackendPID(); pid != 0 {
+		d.pids = append(d.pids, pid)
+	}
+}
+
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", address)
+}
+
+// linger waits for the sessions to end by themselves, at most for patience.
+func (d *daemon) linger(patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for d.server.Live() > 0 {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// endSessions stops accepting, ends the sessions and waits for them.
+func (d *daemon) endSessions() {
+	d.stopServing()
+	d.serving.Wait()
+}
+
+// backendPIDs lists the Postgres backends that sessions have used.
+func (d *daemon) backendPIDs() []int32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]int32(nil), d.pids...)
+}
+
+// close ends everything that is still running, thaws what is frozen, and closes
+// the history.
+func (d *daemon) close() error {
+	d.endSessions()
+	d.stopRunning()
+	d.running.Wait()
+	err := d.freezer.Close()
+	if d.record != nil {
+		err = errors.Join(err, d.record.Close())
+	}
+	return err
+}
+
+// journalDir is where freezes are noted, so that a later start can undo them.
+func journalDir() string {
+	if os.Getuid() == 0 {
+		return "/run/lockfaultd"
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("lockfaultd-%d", os.Getuid()))
+}
+
+func logTo(w io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelWarn
+	if verbose {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTime}))
+}
+
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+func resolve(address string) []netip.AddrPort {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil
+	}
+	ips, _ := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
+	p, _ := net.DefaultResolver.LookupPort(context.Background(), "tcp", port)
+	var out []netip.AddrPort
+	for _, ip := range ips {
+		out = append(out, netip.AddrPortFrom(ip.Unmap(), uint16(p)))
+	}
+	return out
+}

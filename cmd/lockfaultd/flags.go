@@ -1,0 +1,252 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/probe"
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+const serveExample = `lockfaultd [flags]                 stand between clients and their servers
+lockfaultd run [flags] -- COMMAND  run a command behind the proxies and judge it
+
+Examples:
+  lockfaultd --stall-after SETNX=800ms
+  lockfaultd --redis 127.0.0.1:16379=10.0.0.5:6379 --freeze-before 'UPDATE(counter)#*/20=800ms'
+
+With no proxy named: 127.0.0.1:16379 -> 127.0.0.1:6379 (Redis) and
+127.0.0.1:15432 -> 127.0.0.1:5432 (Postgres).
+
+` + rulesHelp
+
+const runExample = `lockfaultd run [flags] -- COMMAND [ARGUMENT...]
+
+Examples:
+  lockfaultd run -- make integration
+  lockfaultd run --stall-after SETNX=800ms -- make integration
+  lockfaultd run --counter 'SELECT value FROM counter WHERE id = 1' \
+      --freeze-before 'UPDATE(counter)#*/20=ttl+300ms' -- ./service
+
+REDIS_URL, DATABASE_URL, REDIS_HOST/REDIS_PORT and PGHOST/PGPORT, where they are
+set, are rewritten for the command so that it connects through lockfaultd.`
+
+const rulesHelp = `A rule is EVENT[(GLOB)][#SELECT][@PERCENT%]=EFFECT[,KEY=VALUE...], such as
+SETNX=800ms, 'write(counter)#*/20=ttl+300ms' or 'tick(1.5s)#1-6=800ms'. Of its
+characters a shell changes only ( ) # and *: quote a rule that has one of them.
+The grammar: docs/rules.md.`
+
+// ruleFlags are the flags of rules, in the order of the help. All of them feed
+// one list, in the order typed.
+var ruleFlags = []struct{ name, usage string }{
+	{"stall-before", "stall the connection before its request `RULE` goes to the server"},
+	{"stall-after", "stall the connection when the server has answered `RULE`, before the reply goes on"},
+	{"freeze-before", "freeze the client's process before its request `RULE` goes to the server"},
+	{"freeze-after", "freeze the client's process when the server has answered `RULE`, before the reply reaches it"},
+	{"hold", "`RULE`: not built yet"},
+	{"hold-reply", "`RULE`: not built yet"},
+	{"drop-reply", "`RULE`: not built yet"},
+	{"reset-before", "`RULE`: not built yet"},
+	{"reset-after", "`RULE`: not built yet"},
+	{"lose-key", "`RULE`: not built yet"},
+}
+
+// A typed rule is a flag as the user wrote it.
+type typedRule struct{ flag, text string }
+
+// options are what the flags of serve and run say.
+type options struct {
+	configPath string
+	redis      cli.StringSlice
+	postgres   cli.StringSlice
+	locks      cli.StringSlice
+	typed      []typedRule
+	seed       uint64
+	maxFrozen  int
+	maxFreeze  time.Duration
+	out        string
+	verbose    bool
+
+	// run alone
+	command  []string
+	counters cli.StringSlice
+	fences   cli.StringSlice
+	env      cli.StringSlice
+	database string
+	timeout  time.Duration
+	expect   cli.StringSlice
+	failOn   string
+	junit    string
+}
+
+func newOptions() *options { return &options{} }
+
+// A ruleValue appends what one rule flag was given to the list of all.
+type ruleValue struct {
+	name string
+	list *[]typedRule
+}
+
+func (v *ruleValue) Set(text string) error {
+	*v.list = append(*v.list, typedRule{v.name, text})
+	return nil
+}
+
+func (v *ruleValue) String() string { return "" }
+
+func (o *options) ruleFlags() []cli.Flag {
+	var out []cli.Flag
+	for _, f := range ruleFlags {
+		out = append(out, &cli.GenericFlag{Name: f.name, Usage: f.usage, Hidden: strings.Contains(f.usage, "not built"), Value: &ruleValue{f.name, &o.typed}, Category: "rules"})
+	}
+	return append(out,
+		&cli.Uint64Flag{Name: "seed", Usage: "`N` makes every random choice; 0: choose one and print it", Destination: &o.seed, Category: "rules"},
+		&cli.IntFlag{Name: "max-frozen", Value: 1, Usage: "most processes frozen at a time", Destination: &o.maxFrozen, Category: "rules"},
+		&cli.DurationFlag{Name: "max-freeze", Value: 30 * time.Second, Usage: "longest freeze that a rule may ask for", Destination: &o.maxFreeze, Category: "rules"},
+	)
+}
+
+func (o *options) commonFlags() []cli.Flag {
+	return append(o.ruleFlags(),
+		&cli.StringFlag{Name: "config", Usage: "read proxies, locks, rules and invariants from `FILE` (YAML)", Destination: &o.configPath},
+		&cli.StringSliceFlag{Name: "redis", Usage: "proxy Redis: `LISTEN=UPSTREAM`; repeatable", Destination: &o.redis},
+		&cli.StringSliceFlag{Name: "postgres", Usage: "proxy Postgres: `LISTEN=UPSTREAM`; repeatable", Destination: &o.postgres},
+		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
+		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out},
+		&cli.BoolFlag{Name: "verbose", Usage: "log each connection and injection", Destination: &o.verbose},
+	)
+}
+
+func (o *options) serveFlags() []cli.Flag { return o.commonFlags() }
+
+func (o *options) runFlags() []cli.Flag {
+	return append(o.commonFlags(),
+		&cli.StringSliceFlag{Name: "counter", Usage: "a number that must rise by what was acknowledged: `SQL`, such as 'SELECT value FROM counter WHERE id = 1'", Destination: &o.counters, Category: "invariants"},
+		&cli.StringSliceFlag{Name: "fence", Usage: "a fence that must never fall: `SQL`", Destination: &o.fences, Category: "invariants"},
+		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants"},
+		&cli.StringSliceFlag{Name: "env", Usage: "rewrite the variable `NAME` too", Destination: &o.env, Category: "command"},
+		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
+		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict"},
+		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict"},
+		&cli.StringFlag{Name: "junit", Usage: "write the verdicts as JUnit XML to `FILE`", Destination: &o.junit, Category: "verdict"},
+	)
+}
+
+// A setup is what flags and config come to.
+type setup struct {
+	proxies    []config.Proxy
+	decls      []lock.Declaration
+	rules      []fault.Rule
+	ruleTexts  []string
+	invariants []check.Invariant
+	seed       uint64
+	limits     fault.Limits
+}
+
+// setup reads the config and compiles the flags. Every error is a usageError.
+func (o *options) setup() (*setup, error) {
+	s := &setup{seed: o.seed, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
+	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addProxies, o.addInvariants, o.addConfig} {
+		if err := step(s); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if s.seed == 0 {
+		s.seed = randomSeed()
+	}
+	return s, nil
+}
+
+func (o *options) addRules(s *setup) error {
+	for _, t := range o.typed {
+		r, err := fault.Parse(t.flag, t.text)
+		if err != nil {
+			return err
+		}
+		s.rules = append(s.rules, r)
+	}
+	return nil
+}
+
+func (o *options) addLocks(s *setup) error {
+	for _, text := range o.locks.Value() {
+		d, err := config.ParseLockFlag(text)
+		if err != nil {
+			return err
+		}
+		s.decls = append(s.decls, d)
+	}
+	return nil
+}
+
+func (o *options) addProxies(s *setup) error {
+	for _, p := range []struct {
+		flag   string
+		values []string
+		proto  lock.Protocol
+	}{{"redis", o.redis.Value(), lock.Redis}, {"postgres", o.postgres.Value(), lock.Postgres}} {
+		for _, text := range p.values {
+			proxy, err := config.ParseProxyFlag(text)
+			if err != nil {
+				return fmt.Errorf("--%s: %w", p.flag, err)
+			}
+			proxy.Name, proxy.Protocol = p.flag, p.proto
+			s.proxies = append(s.proxies, proxy)
+		}
+	}
+	return nil
+}
+
+func (o *options) addInvariants(s *setup) error {
+	for _, k := range []struct {
+		kind string
+		sqls []string
+	}{{"counter", o.counters.Value()}, {"fence", o.fences.Value()}} {
+		for _, sql := range k.sqls {
+			inv, err := probe.ParseInvariant(k.kind, sql)
+			if err != nil {
+				return err
+			}
+			s.invariants = append(s.invariants, inv)
+		}
+	}
+	return nil
+}
+
+// addConfig puts what the file says behind what was typed.
+func (o *options) addConfig(s *setup) error {
+	if o.configPath == "" {
+		return nil
+	}
+	c, err := config.Load(o.configPath)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	s.rules = append(s.rules, c.Rules...)
+	s.decls = append(s.decls, c.Locks...)
+	s.proxies = append(s.proxies, c.Proxies...)
+	for _, i := range c.Invariants {
+		inv, err := probe.ParseInvariant(i.Kind, i.Query)
+		if err != nil {
+			return fmt.Errorf("--config: invariant %s: %w", i.Name, err)
+		}
+		inv.Name, inv.Lock = i.Name, i.Lock
+		s.invariants = append(s.invariants, inv)
+	}
+	return nil
+}
+
+// randomSeed is short enough to be typed again.
+func randomSeed() uint64 {
+	var b [4]byte
+	_, _ = rand.Read(b[:])
+	return uint64(binary.LittleEndian.Uint32(b[:]))%999_999 + 1
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/probe"
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// reading is how long one reading of an invariant may take.
+const reading = 10 * time.Second
+
+// invariants are the numbers that the run is judged by, read from the database
+// itself and not through the proxy. Its methods may be called concurrently.
+type invariants struct {
+	url string
+
+	mu   sync.Mutex
+	list []check.Invariant
+	errs map[string]error
+}
+
+func newInvariants(list []check.Invariant, url string) (*invariants, error) {
+	if len(list) > 0 && url == "" {
+		return nil, usagef("--%s: no database to read it from; expected DATABASE_URL, PGHOST or --database", list[0].Kind)
+	}
+	return &invariants{url: url, list: list, errs: map[string]error{}}, nil
+}
+
+// start takes the first readings. What cannot be read yet is read before the
+// first write to its table.
+func (v *invariants) start(ctx context.Context) {
+	for i := range v.list {
+		v.read(ctx, i, false)
+	}
+}
+
+// missing lists the tables whose first reading is still to be taken.
+func (v *invariants) missing() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []string
+	for _, inv := range v.list {
+		if !inv.HasStart && inv.Table != "" {
+			out = append(out, inv.Table)
+		}
+	}
+	return out
+}
+
+// baseline reads what was missing of a table, just before a write to it. It
+// reports whether there is still nothing to read.
+func (v *invariants) baseline(ctx context.Context, table string) (again bool) {
+	for i := range v.list {
+		if sameTable(v.list[i].Table, table) && !v.has(i) {
+			v.read(ctx, i, false)
+			again = again || !v.has(i)
+		}
+	}
+	return again
+}
+
+func (v *invariants) has(i int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.list[i].HasStart
+}
+
+// end takes the last readings, once the backends that were proxied are idle.
+func (v *invariants) end(ctx context.Context, pids []int32) {
+	if len(v.list) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reading)
+	defer cancel()
+	if err := probe.WaitIdle(ctx, v.url, pids); err != nil {
+		v.fail("waiting for idle backends", err)
+	}
+	for i := range v.list {
+		v.read(ctx, i, true)
+	}
+}
+
+func (v *invariants) read(ctx context.Context, i int, end bool) {
+	ctx, cancel := context.WithTimeout(ctx, reading)
+	defer cancel()
+	v.mu.Lock()
+	inv := v.list[i]
+	v.mu.Unlock()
+	value, exists, err := probe.ReadInvariant(ctx, v.url, inv)
+	if err != nil {
+		v.fail(inv.Query, err)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.errs, inv.Query)
+	if end {
+		v.list[i].End, v.list[i].HasEnd = value, exists
+	} else {
+		v.list[i].Start, v.list[i].HasStart = value, exists
+	}
+}
+
+func (v *invariants) fail(what string, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.errs[what] = err
+}
+
+// read returns the invariants with their readings.
+func (v *invariants) readings() []check.Invariant {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.list
+}
+
+// unread says which could not be read, and why.
+func (v *invariants) unread() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []string
+	for what, err := range v.errs {
+		out = append(out, fmt.Sprintf("%s: %v", what, err))
+	}
+	return out
+}
+
+func invariantsForHeader(list []check.Invariant) []history.Invariant {
+	out := make([]history.Invariant, 0, len(list))
+	for _, i := range list {
+		out = append(out, history.Invariant(i))
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+// Command lockfaultd stands between services and their Redis and Postgres and,
+// at the moment that a rule names, stalls a connection or freezes the process
+// that owns it.
+//
+// main.go has the commands, flags.go what they share, daemon.go the wiring of
+// engine, sessions and freezer; serve.go and run.go are the two ways to use it,
+// verdict.go is how a run ends. Exit statuses are those of
+// docs/exit-statuses.md; usage errors go to stderr with status 2.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lockfaultd/lockfaultd/freezer"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) }
+
+// A status is an exit status that has already been explained.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// A usageError is the user's to mend: status 2.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Main runs the command line and returns its exit status.
+func Main(args []string, stdout, stderr io.Writer) int {
+	err := newApp(stdout, stderr).Run(args)
+	var s status
+	var u usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &s):
+		return int(s)
+	case errors.As(err, &u):
+		fmt.Fprintf(stderr, "lockfaultd: %v\n", err)
+		return 2
+	default:
+		fmt.Fprintf(stderr, "lockfaultd: %v\n", err)
+		return 1
+	}
+}
+
+func newApp(stdout, stderr io.Writer) *cli.App {
+	serve := newOptions()
+	app := &cli.App{
+		Name:                      "lockfaultd",
+		Usage:                     "pause lock holders at the worst moment, and see whether the data survives",
+		UsageText:                 serveExample,
+		Version:                   version,
+		HideVersion:               true,
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              onUsageError,
+		DisableSliceFlagSeparator: true,
+		Flags:                     serve.serveFlags(),
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("unknown command %q; expected run, thaw or version, or flags alone to serve (see lockfaultd --help)", c.Args().First())
+			}
+			return serveCommand(c.Context, serve, stderr)
+		},
+		Commands: []*cli.Command{runCommandOf(stdout, stderr), thawCommandOf(stderr), versionCommandOf(stdout), guardCommandOf()},
+	}
+	return app
+}
+
+func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }
+
+func runCommandOf(stdout, stderr io.Writer) *cli.Command {
+	o := newOptions()
+	return &cli.Command{
+		Name:         "run",
+		Usage:        "run a command behind the proxies, judge what happened, exit by the verdict",
+		UsageText:    runExample,
+		Description:  rulesHelp,
+		Flags:        o.runFlags(),
+		OnUsageError: onUsageError,
+		Action: func(c *cli.Context) error {
+			o.command = c.Args().Slice()
+			return runCommand(c.Context, o, stdout, stderr)
+		},
+	}
+}
+
+func thawCommandOf(stderr io.Writer) *cli.Command {
+	return &cli.Command{
+		Name:         "thaw",
+		Usage:        "let go what a lockfaultd that died has left frozen",
+		UsageText:    "lockfaultd thaw\n\nExample:\n  lockfaultd thaw          # as ExecStopPost= of a unit, or by hand",
+		OnUsageError: onUsageError,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("thaw: unexpected argument %q; it takes none", c.Args().First())
+			}
+			n, err := freezer.Replay(journalDir(), logTo(stderr, false))
+			fmt.Fprintf(stderr, "lockfaultd: %d left frozen, let go\n", n)
+			return err
+		},
+	}
+}
+
+func versionCommandOf(stdout io.Writer) *cli.Command {
+	return &cli.Command{
+		Name:         "version",
+		Usage:        "print the version",
+		UsageText:    "lockfaultd version\n\nExample:\n  lockfaultd version",
+		OnUsageError: onUsageError,
+		Action: func(*cli.Context) error {
+			fmt.Fprintf(stdout, "lockfaultd %s\n", version)
+			return nil
+		},
+	}
+}
+
+// guardCommandOf is the process that thaws everything when the daemon dies. It
+// is started by the daemon and not for people.
+func guardCommandOf() *cli.Command {
+	return &cli.Command{
+		Name:   "guard",
+		Hidden: true,
+		Action: func(*cli.Context) error { return freezer.RunGuard() },
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/report"
+)
+
+// lingering is how long sessions may outlive the command before they are ended.
+const lingering = 2 * time.Second
+
+// A wrapped run is one `lockfaultd run`.
+type wrapped struct {
+	options    *options
+	setup      *setup
+	daemon     *daemon
+	invariants *invariants
+	dir        string
+	keep       bool // dir was asked for
+	stdout     io.Writer
+	stderr     io.Writer
+	started    time.Time
+	failOn     []string
+	expect     []string
+}
+
+// runCommand wraps a command, judges what it did, and exits by the verdict.
+func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error {
+	w, err := newWrapped(o, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	env, list, err := w.environment()
+	if err != nil {
+		return err
+	}
+	if err := w.open(ctx, list); err != nil {
+		closeAll(list)
+		return err
+	}
+	end, err := w.command(ctx, env)
+	if err != nil {
+		w.daemon.close()
+		w.discard()
+		return err
+	}
+	return w.conclude(ctx, end)
+}
+
+func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
+	if len(o.command) == 0 {
+		return nil, usagef("run: no command; expected lockfaultd run [flags] -- COMMAND")
+	}
+	s, err := o.setup()
+	if err != nil {
+		return nil, err
+	}
+	w := &wrapped{options: o, setup: s, stdout: stdout, stderr: stderr, started: time.Now()}
+	if w.failOn, err = codes("fail-on", o.failOn); err != nil {
+		return nil, err
+	}
+	if w.expect, err = codes("expect", strings.Join(o.expect.Value(), ",")); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func codes(flag, text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	list, err := report.ParseCodes(flag, text)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return list, nil
+}
+
+// open makes the folder, the daemon and the invariants' first readings, and
+// begins to serve.
+func (w *wrapped) open(ctx context.Context, list []endpoint) error {
+	var err error
+	if w.dir, w.keep = w.options.out, w.options.out != ""; !w.keep {
+		if w.dir, err = os.MkdirTemp("", "lockfaultd-run-"); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+	}
+	file, err := historyFile(w.dir)
+	if err != nil {
+		return err
+	}
+	if w.invariants, err = newInvariants(w.setup.invariants, w.database()); err != nil {
+		return err
+	}
+	if w.daemon, err = newDaemon(w.setup, upstreams(list), file, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
+		return err
+	}
+	w.invariants.start(ctx)
+	w.daemon.engine.Await(w.invariants.missing()...)
+	w.daemon.accept(list)
+	return nil
+}
+
+// database is where invariants are read: --database, or what the command would
+// have used.
+func (w *wrapped) database() string {
+	if w.options.database != "" {
+		return w.options.database
+	}
+	return databaseURL(os.Environ(), w.setup.proxies)
+}
+
+// command runs the command with its environment rewritten.
+func (w *wrapped) command(ctx context.Context, env *environment) (ending, error) {
+	if len(env.changed) > 0 {
+		fmt.Fprintf(w.stderr, "lockfaultd: rewrote %s\n", strings.Join(env.changed, ", "))
+	}
+	announceRules(w.stderr, w.setup)
+	c, err := startChild(w.options.command, env.vars, w.stdout, w.stderr, w.thaw, w.daemon.log)
+	if err != nil {
+		return ending{}, err
+	}
+	defer c.close()
+	return c.wait(ctx, w.options.timeout), nil
+}
+
+func (w *wrapped) thaw() { w.daemon.engine.ReleaseAll(w.daemon.clock()) }
+
+// environment opens the listeners, those of the flags and one for each upstream
+// that the command's variables name, and rewrites the variables to them.
+func (w *wrapped) environment() (*environment, []endpoint, error) {
+	list, err := listenAll(w.setup.proxies)
+	if err != nil {
+		return nil, nil, err
+	}
+	env, err := rewriteEnv(os.Environ(), w.options.env.Value(), func(p lock.Protocol, upstream string) (string, error) {
+		name := map[lock.Protocol]string{lock.Redis: "redis", lock.Postgres: "postgres"}[p]
+		e, err := listen(config.Proxy{Name: name, Protocol: p, Listen: "127.0.0.1:0", Upstream: upstream})
+		if err != nil {
+			return "", err
+		}
+		list = append(list, e)
+		return e.ln.Addr().String(), nil
+	})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("run: nothing to stand before: none of REDIS_URL, DATABASE_URL, REDIS_HOST and PGHOST is set; expected one, or --env NAME, --redis or --postgres")
+	}
+	if err != nil {
+		closeAll(list)
+		return nil, nil, usageError{err}
+	}
+	return env, list, nil
+}
+
+// conclude ends the sessions, takes the last readings, judges and reports.
+func (w *wrapped) conclude(ctx context.Context, end ending) error {
+	w.daemon.linger(lingering)
+	w.daemon.endSessions()
+	elapsed := time.Since(w.started)
+	w.invariants.end(ctx, w.daemon.backendPIDs())
+	uses := w.daemon.plan.Uses()
+	internal := w.daemon.close()
+	r, err := w.judge(uses)
+	if err != nil && internal == nil {
+		internal = err
+	}
+	w.fill(&r, end, elapsed, internal)
+	out := r.Outcome()
+	if err := w.write(&r, out.Exit); err != nil {
+		return err
+	}
+	report.Text(w.stdout, r)
+	if out.Exit != 0 {
+		return status(out.Exit)
+	}
+	return nil
+}
+
+func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, internal error) {
+	r.Command, r.CommandRan, r.CommandStatus = w.options.command, true, end.status
+	r.TimedOut, r.Interrupted, r.Internal = end.timedOut, end.interrupted, internal
+	r.Unreachable = w.daemon.server.Unreached()
+	r.Unread = w.invariants.unread()
+	r.FailOn, r.Expect = w.failOn, w.expect
+	r.Seed, r.Repeat = w.setup.seed, w.repeat()
+	r.Watching = len(w.setup.rules) == 0
+	r.Elapsed = elapsed
+	if n := w.daemon.server.Blind(); n > 0 {
+		r.Blind = append(r.Blind, fmt.Sprintf("%d connections were passed on without being read", n))
+	}
+}
+
+// write keeps the files, in the folder asked for or because they explain a run
+// that did not pass.
+func (w *wrapped) write(r *report.Run, exit int) error {
+	if w.keep || exit != 0 {
+		r.Files = []string{filepath.Join(w.dir, "history.jsonl"), filepath.Join(w.dir, "report.json")}
+	}
+	if w.options.junit != "" {
+		if err := toFile(w.options.junit, func(f io.Writer) error { return report.JUnit(f, *r) }); err != nil {
+			return usagef("--junit: %v", err)
+		}
+	}
+	if r.Files == nil {
+		return w.discard()
+	}
+	return toFile(r.Files[1], func(f io.Writer) error { return report.JSON(f, *r) })
+}
+
+func (w *wrapped) discard() error {
+	if w.keep {
+		return nil
+	}
+	return os.RemoveAll(w.dir)
+}
+
+func toFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// repeat is the command line that does the same again.
+func (w *wrapped) repeat() string {
+	words := []string{"lockfaultd", "run"}
+	args, seeded := os.Args[min(2, len(os.Args)):], false
+	for i, a := range args {
+		if a == "--" || i == len(args)-len(w.options.command) {
+			break
+		}
+		seeded = seeded || a == "--seed" || strings.HasPrefix(a, "--seed=")
+		words = append(words, quote(a))
+	}
+	if !seeded && len(w.setup.rules) > 0 {
+		words = append(words, "--seed", fmt.Sprint(w.setup.seed))
+	}
+	words = append(words, "--")
+	for _, a := range w.options.command {
+		words = append(words, quote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// quote makes a word that a shell reads as the argument.
+func quote(s string) string {
+	if s != "" && strings.IndexFunc(s, special) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func special(r rune) bool {
+	return !(r == '-' || r == '_' || r == '.' || r == '/' || r == ':' || r == '=' || r == ',' || r == '+' || r == '%' || r == '@' ||
+		r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"lockfaultd": func() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs the command as a user types it. Scripts below servers/ have
+// a real Redis and Postgres in REDIS_URL and DATABASE_URL.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, params("testdata/script", nil))
+}
+
+func TestScriptsWithServers(t *testing.T) {
+	redis, postgres := testbed.Redis(t), testbed.Postgres(t)
+	testscript.Run(t, params("testdata/servers", func(e *testscript.Env) error {
+		e.Setenv("REDIS_URL", redis.URL()+"/0")
+		e.Setenv("DATABASE_URL", postgres.URL())
+		e.Setenv("REDIS_ADDR", redis.Addr())
+		return nil
+	}))
+}
+
+func params(dir string, setup func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
+		Setup:               setup,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status_},
+	}
+}
+
+// status_ runs a command and wants one exit status: status 2 lockfaultd --nope.
+func status_(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command [args]")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("status: %v", err)
+	}
+	err = ts.Exec(args[1], args[2:]...)
+	if got := exitStatus(err); got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// defaultProxies are served when no proxy is named.
+func defaultProxies() []config.Proxy {
+	return []config.Proxy{
+		{Name: "redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379"},
+		{Name: "postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432"},
+	}
+}
+
+// serveCommand proxies until it is told to stop.
+func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
+	s, err := o.setup()
+	if err != nil {
+		return err
+	}
+	if len(s.proxies) == 0 {
+		s.proxies = defaultProxies()
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	file, err := historyFile(o.out)
+	if err != nil {
+		return err
+	}
+	list, err := listenAll(s.proxies)
+	if err != nil {
+		return err
+	}
+	d, err := newDaemon(s, upstreams(list), file, nil, logTo(stderr, o.verbose || len(s.rules) > 0))
+	if err != nil {
+		closeAll(list)
+		return err
+	}
+	d.accept(list)
+	for _, e := range list {
+		fmt.Fprintf(stderr, "lockfaultd: %s %s -> %s\n", e.proxy.Name, e.ln.Addr(), e.proxy.Upstream)
+	}
+	announceRules(stderr, s)
+	<-ctx.Done()
+	return d.close()
+}
+
+func announceRules(w io.Writer, s *setup) {
+	for _, r := range s.rules {
+		fmt.Fprintf(w, "lockfaultd: armed %s\n", r.Text)
+	}
+	if len(s.rules) == 0 {
+		fmt.Fprintln(w, "lockfaultd: no rule is armed; passing everything on")
+		return
+	}
+	fmt.Fprintf(w, "lockfaultd: seed %d\n", s.seed)
+}
+
+// historyFile makes the folder of --out and names the history in it; "" when
+// there is no folder.
+func historyFile(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", usagef("--out: cannot make the folder: %v", err)
+	}
+	return filepath.Join(dir, "history.jsonl"), nil
+}
