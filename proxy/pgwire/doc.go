@@ -17,6 +17,9 @@
 //   - The Start of an Execute's mark is the start of the Parse or Bind that
 //     leads up to it without a gap, even where those were clear already
 //     because a chunk ended between them: the session clamps it.
+//   - An op is whole when its Reply mark comes, but for one thing: a Write in an
+//     implicit transaction may turn from Done to RolledBack until its Settle
+//     mark.
 //   - Nothing is withheld that somebody may be waiting for: a whole message of
 //     the client is clear, unless it leads up to an op whose next message has
 //     begun in the same chunk; a reply is withheld only while its op is not

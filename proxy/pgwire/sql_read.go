@@ -45,6 +45,7 @@ type parser struct {
 	tok  token
 	prev token
 
+	depth    int    // of statements and expressions inside others
 	inserted []slot // what EXCLUDED stands for, while that has a meaning
 }
 
@@ -183,6 +184,11 @@ func (p *parser) body() {
 
 // statement reads one statement as far as it matters.
 func (p *parser) statement() template {
+	if p.depth >= maxDepth {
+		return template{}
+	}
+	p.depth++
+	defer func() { p.depth-- }()
 	verb := strings.ToUpper(p.tok.text)
 	if p.tok.kind != tokWord {
 		return p.strange()

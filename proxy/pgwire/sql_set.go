@@ -80,8 +80,10 @@ func (p *parser) assign(column string) slot {
 
 // stepped reads column + value, column - value or value + column.
 func (p *parser) stepped(column string) (value, int64, bool) {
-	if p.op("(") {
+	if p.depth < maxDepth && p.op("(") {
+		p.depth++
 		v, step, ok := p.stepped(column)
+		p.depth--
 		return v, step, p.op(")") && ok
 	}
 	if name, _ := p.column(); name != "" {

@@ -14,7 +14,8 @@ func (p *parser) where(t *template) {
 	}
 }
 
-// maxDepth bounds the parentheses that are looked into.
+// maxDepth bounds the parentheses that are looked into. Texts are hostile, and
+// each level may be read twice.
 const maxDepth = 16
 
 // conjunction reads conditions joined by AND, appends those that it
@@ -137,9 +138,7 @@ func (p *parser) bareOperand() (value, bool) {
 	tok := p.tok
 	switch {
 	case tok.op("("):
-		p.advance()
-		v, ok := p.operand()
-		return v, p.op(")") && ok
+		return p.enclosed()
 	case p.word("CAST"):
 		return p.cast()
 	case tok.kind == tokParam:
@@ -154,6 +153,17 @@ func (p *parser) bareOperand() (value, bool) {
 		return p.signed()
 	}
 	return p.constant()
+}
+
+func (p *parser) enclosed() (value, bool) {
+	if p.depth >= maxDepth {
+		return value{}, false
+	}
+	p.depth++
+	p.advance()
+	v, ok := p.operand()
+	p.depth--
+	return v, p.op(")") && ok
 }
 
 func (p *parser) signed() (value, bool) {
@@ -202,10 +212,13 @@ func (p *parser) insertedValue() (value, bool) {
 
 // cast reads what follows CAST.
 func (p *parser) cast() (value, bool) {
-	if !p.op("(") {
+	if !p.tok.op("(") || p.depth >= maxDepth {
 		return value{}, false
 	}
+	p.depth++
+	p.advance()
 	v, ok := p.operand()
+	p.depth--
 	if !ok || !p.word("AS") {
 		return value{}, false
 	}

@@ -120,10 +120,11 @@ func (t *Tracker) answered(op *lock.Op, tm *template, m message) {
 }
 
 // settle ends the implicit transaction, or what a BEGIN dragged into its own.
+// Only a Write is still its session's to change.
 func (t *Tracker) settle(m message) {
 	x := &t.tx
 	for i, op := range x.unsettled {
-		if x.failed && op.Outcome == lock.Done {
+		if x.failed && op.Kind == lock.Write && op.Outcome == lock.Done {
 			op.Outcome = lock.RolledBack
 		}
 		t.marks = append(t.marks, wire.Mark{Kind: wire.Settle, Op: op, Start: m.start, End: m.end})
