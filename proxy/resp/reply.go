@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
@@ -81,22 +82,32 @@ func (r *replies) step(b []byte) (int, event) {
 // first reads a type byte. At a reply's own, it stops before it once, so that
 // the user can say what is wanted.
 func (r *replies) first(c byte) (int, event) {
+	if strings.IndexByte(types, c) < 0 {
+		if r.idle() {
+			r.start = r.pos
+		}
+		return 0, r.malformed(0, fmt.Sprintf("type byte %q, expected one of %s", c, types))
+	}
 	if r.depth == 0 && r.kind == 0 {
 		return 0, r.open(c)
 	}
-	if r.depth > 0 {
-		r.kind = c
-	}
-	r.n = 0
-	switch c {
-	case '+', '-', ':', '_', '#', ',', '(':
-		r.state = inText
-	case '$', '!', '=', '*', '~', '%', '>', '|':
+	r.kind, r.n, r.state = c, 0, inText
+	if !isLine(c) {
 		r.num, r.state = number{}, inSize
-	default:
-		return 0, r.malformed(0, fmt.Sprintf("type byte %q, expected one of + - : _ # , ( $ ! = * ~ %% > |", c))
 	}
 	return 1, more
+}
+
+// types are the type bytes of both versions. The streamed ones of RESP3, which
+// no server sends, are not among them.
+const types = "+-:_#,($!=*~%>|"
+
+func isLine(c byte) bool {
+	switch c {
+	case '+', '-', ':', '_', '#', ',', '(':
+		return true
+	}
+	return false
 }
 
 func (r *replies) open(c byte) event {

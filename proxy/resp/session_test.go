@@ -234,13 +234,13 @@ func TestMalformedRequests(t *testing.T) {
 func TestMalformedReplies(t *testing.T) {
 	deep := strings.Repeat("*1\r\n", maxDepth)
 	for reply, want := range map[string]string{
-		"?1\r\n":          `reply at byte 4: type byte '?', expected one of + - : _ # , ( $ ! = * ~ % > | (byte 4)`,
+		"?1\r\n":          `reply at byte 4: type byte '?', expected one of +-:_#,($!=*~%>| (byte 4)`,
 		"$?\r\n":          `reply at byte 4: length "?" after '$', expected -1 to 536870912 (byte 5)`,
 		"*?\r\n":          `reply at byte 4: length "?" after '*', expected -1 to 2147483647 (byte 5)`,
 		"$-2\r\n":         `reply at byte 4: length "-2" after '$', expected -1 to 536870912 (byte 9)`,
 		"*9999999999\r\n": `reply at byte 4: length "9999999999" after '*', expected -1 to 2147483647 (byte 17)`,
 		">-1\r\n":         `reply at byte 4: length -1 after '>', expected 0 to 2147483647 (byte 9)`,
-		"*1\r\nx\r\n":     `reply at byte 4: type byte 'x', expected one of + - : _ # , ( $ ! = * ~ % > | (byte 8)`,
+		"*1\r\nx\r\n":     `reply at byte 4: type byte 'x', expected one of +-:_#,($!=*~%>| (byte 8)`,
 		deep + "*1\r\n:1": `reply at byte 4: more than 128 levels of nesting (byte 520)`,
 		"+unasked\r\n":    `reply at byte 8: it answers no request`,
 	} {
@@ -263,7 +263,7 @@ func TestBlindIsSaidOnce(t *testing.T) {
 	}
 	tr = newTracker()
 	tr.Client([]byte(nx+"*3\r\n$5\r\nSETNX"), nil)
-	play(t, tr, "<?", "=blind: reply at byte 0: type byte '?', expected one of + - : _ # , ( $ ! = * ~ % > |"+" (byte 0)")
+	play(t, tr, "<?", "=blind: reply at byte 0: type byte '?', expected one of +-:_#,($!=*~%>|"+" (byte 0)")
 	if marks, clear := tr.Client([]byte("\r\n$1"), nil); len(marks) != 0 || clear != int64(len(nx)+17) {
 		t.Errorf("the client's direction: %s, clear %d", kinds(marks), clear)
 	}
