@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,6 +168,35 @@ func TestLookupSharedPorts(t *testing.T) {
 		if got := pidsOf(lookup(t, f, cl, server[cl]).Processes); !slices.Equal(got, []int{pid}) {
 			t.Errorf("holders of %s: %v, expected %d", cl, got, pid)
 		}
+	}
+}
+
+// A socket that is bound to a device is known to the kernel by it.
+func TestLookupBoundToDevice(t *testing.T) {
+	f := newFreezer(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "lo") })
+		return errors.Join(cerr, err)
+	}}
+	d.SetMultipathTCP(false)
+	c, err := d.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Skip("cannot bind to a device:", err)
+	}
+	defer c.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client, server := ends(conn)
+	if got := pidsOf(lookup(t, f, client, server).Processes); !slices.Equal(got, []int{os.Getpid()}) {
+		t.Errorf("holders %v, expected %d", got, os.Getpid())
 	}
 }
 
