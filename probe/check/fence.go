@@ -65,7 +65,7 @@ func (c *kase) fences() {
 func (c *kase) regressions(k lockRow, list []fenced) {
 	slices.SortStableFunc(list, func(a, b fenced) int { return cmp.Compare(a.write.lo, b.write.lo) })
 	done := slices.Clone(list)
-	over := func(f fenced) lock.Instant { return min(f.write.hi, f.write.locked()) }
+	over := func(f fenced) lock.Instant { return f.write.over() }
 	slices.SortStableFunc(done, func(a, b fenced) int { return cmp.Compare(over(a), over(b)) })
 	var highest *fenced
 	for _, f := range list {
@@ -84,7 +84,7 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 
 func (c *kase) regression(k lockRow, x, w fenced) {
 	p := let("A be %s and B be %s.", holder(w.term), holder(x.term))
-	p.say("B's %s was accepted on the row with fence %d, in effect by %s.", named(x.write.op), x.fence, ms(min(x.write.hi, x.write.locked())))
+	p.say("B's %s was accepted on the row with fence %d, in effect by %s.", named(x.write.op), x.fence, ms(x.write.over()))
 	p.say("Then no lower fence may pass any more, nor an equal one of another grant.")
 	p.say("However A's %s was accepted on it with fence %d, in effect no earlier than %s.", named(w.write.op), w.fence, ms(w.write.lo))
 	c.emit(k.lock, Verdict{Code: "LF105", Level: Proven, Table: k.table, Terms: []lock.TermID{w.term.ID, x.term.ID}, Proof: p.String()},
@@ -151,13 +151,19 @@ func refusalOf(op *lock.Op) string {
 	return fmt.Sprintf("%s 0", op.Verb)
 }
 
+// farBack is how many writes of a row are looked through for one that made a
+// guard false. It is mostly the last.
+const farBack = 4096
+
 // newer returns an accepted write of the row that certainly came before w and
 // made its guard false: a fence at least as high, or another version than the
 // one that w's term had read or claimed.
 func (c *kase) newer(w *write, g lock.Cond) *write {
-	for _, x := range slices.Backward(c.written[cell{lock.TableName(w.op.SQL.Table), w.row, g.Column}]) {
+	list := c.written[cell{lock.TableName(w.op.SQL.Table), w.row, g.Column}]
+	end, _ := slices.BinarySearchFunc(list, w.op.F, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
+	for _, x := range slices.Backward(list[max(0, end-farBack):end]) {
 		a, _ := x.assigns(g.Column)
-		if x.state != accepted || min(x.hi, x.locked()) > w.op.F || !a.Value.Known() && !a.HasDelta {
+		if x.state != accepted || x.hi > w.op.F || !a.Value.Known() && !a.HasDelta {
 			continue
 		}
 		if g.Op == "=" {

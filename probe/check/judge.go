@@ -44,8 +44,9 @@ type kase struct {
 
 	txs     map[txID]*tx
 	writes  []*write
-	written map[cell][]*write // accepted and unknown ones that assign the cell, by earliest effect
-	reads   map[cell][]*read  // by request
+	written map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
+	overs   map[cell][]lock.Instant // see oversOf
+	reads   map[cell][]*read        // by request
 	ofTerm  map[lock.TermID]*doings
 	strays  []stray
 	acts    map[lock.LockID]*acts
@@ -75,7 +76,7 @@ type stray struct {
 func newCase(in Input) *kase {
 	c := &kase{
 		in: in, ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
-		txs: map[txID]*tx{}, written: map[cell][]*write{}, reads: map[cell][]*read{},
+		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		cycled: map[*write]bool{}, emitted: map[string]int{},
 	}

@@ -281,12 +281,14 @@ type removal struct {
 // removedOther returns the term of another holder that certainly had the key
 // for as long as the release may have taken effect.
 func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
-	for _, t := range slices.Backward(c.terms[id]) {
-		if t.Grant.R > op.F || op.R > t.LeaseEnd.Earliest {
-			if t.Grant.R <= op.F {
-				return nil
-			}
+	terms := c.terms[id]
+	end, _ := slices.BinarySearchFunc(terms, op.ReplySeq, func(t *lock.Term, seq uint64) int { return cmp.Compare(t.Grant.ReplySeq, seq) })
+	for _, t := range slices.Backward(terms[:end]) {
+		if t.Grant.R > op.F {
 			continue
+		}
+		if op.R > t.LeaseEnd.Earliest {
+			return nil
 		}
 		if t.ID == op.Term.ID || t.Actor == op.Actor && t.Actor != "" || t.Session == op.Session {
 			return nil

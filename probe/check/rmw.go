@@ -184,19 +184,43 @@ func (c *kase) olderValue(m *rmw, w *write) bool {
 	if !base.Known() || c.shapeOf(m.cell.table).opaque || len(c.written[cell{m.cell.table, unknownRow, m.cell.column}]) > 0 {
 		return false
 	}
-	for _, x := range c.written[m.cell] {
-		if x.lo >= m.read.op.R {
-			break
-		}
-		if x != w && x.before(w) {
-			continue
-		}
+	for _, x := range c.between(m.cell, w, m.read.op.R) {
 		a, _ := x.assigns(m.cell.column)
 		if !a.Value.Known() || a.Value.Same(base) {
 			return false
 		}
 	}
 	return true
+}
+
+// between lists w and the writes of the cell that may have taken effect after
+// w and before the instant to.
+func (c *kase) between(k cell, w *write, to lock.Instant) []*write {
+	list := c.written[k]
+	if c.overs[k] == nil {
+		c.overs[k] = oversOf(list)
+	}
+	overs := c.overs[k]
+	end, _ := slices.BinarySearchFunc(list, to, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
+	var out []*write
+	for i := end - 1; i >= 0 && overs[i] > w.lo; i-- {
+		if x := list[i]; x == w || !x.before(w) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// oversOf returns for each write the latest instant at which it, or one before
+// it in the list, is over.
+func oversOf(list []*write) []lock.Instant {
+	out := make([]lock.Instant, len(list))
+	var latest lock.Instant
+	for i, x := range list {
+		latest = max(latest, x.over())
+		out[i] = latest
+	}
+	return out
 }
 
 // overlapping calls f for every two of the list that were between read and

@@ -45,11 +45,15 @@ func (w *write) locked() lock.Instant {
 	return w.op.R
 }
 
+// over is the instant from which a write of the same row comes after this one:
+// whoever has a row's lock keeps it until its commit, so that one which commits
+// later than this one got the lock got it later.
+func (w *write) over() lock.Instant { return min(w.hi, w.locked()) }
+
 // before reports whether x certainly took effect before w, both accepted and of
-// one row. Either had the row's lock until its commit: had w been first, it would have
-// committed before x got the lock.
+// one row.
 func (x *write) before(w *write) bool {
-	return x != w && (min(x.hi, x.locked()) <= w.lo || x.op.Session == w.op.Session && x.op.Seq < w.op.Seq)
+	return x != w && (x.over() <= w.lo || x.op.Session == w.op.Session && x.op.Seq < w.op.Seq)
 }
 
 // A read is a statement that returned columns of a row.

@@ -362,3 +362,17 @@ func TestSimulatedRunsAreJudgedRight(t *testing.T) {
 	})
 	t.Logf("%d runs lost updates, LF104 was proven in %d; %d rejected", lost, proven, rejected)
 }
+
+func BenchmarkJudge(b *testing.B) {
+	for _, broken := range []string{"", "no-nx", "blind-del"} {
+		b.Run("broken="+broken, func(b *testing.B) {
+			s := simulate(1, simConfig{workers: 8, sections: 2500, lease: 500 * time.Millisecond, fenced: "1", broken: broken,
+				pauses: 0.01, pause: 800 * time.Millisecond, latency: time.Millisecond})
+			in := s.input()
+			for b.Loop() {
+				Judge(in)
+			}
+			b.ReportMetric(float64(len(in.Ops)), "ops")
+		})
+	}
+}
