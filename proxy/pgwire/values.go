@@ -48,7 +48,7 @@ func appendText(dst, b []byte, oid uint32) []byte {
 	switch {
 	case oid == oidBool && len(b) > 0:
 		return append(dst, boolText(b[0] == 't' || b[0] == 'T' || b[0] == '1' || b[0] == 'y' || b[0] == 'Y'))
-	case oid == oidBytea && len(b) > 2 && b[0] == '\\' && b[1] == 'x':
+	case oid == oidBytea && len(b) >= 2 && b[0] == '\\' && b[1] == 'x':
 		if raw, err := hex.AppendDecode(dst, b[2:]); err == nil {
 			return raw
 		}
