@@ -83,10 +83,13 @@ func TestKeptArgumentsAreBounded(t *testing.T) {
 	tr := newTracker()
 	tr.Client([]byte("*100001\r\n$3\r\nDEL\r\n"), nil)
 	arg := []byte("$1000\r\n" + strings.Repeat("x", 1000) + "\r\n")
-	marks := 0
+	marks, fed := 0, int64(len("*100001\r\n$3\r\nDEL\r\n"))
 	for range 100000 {
-		m, _ := tr.Client(arg, nil)
+		m, clear := tr.Client(arg, nil)
 		marks += len(m)
+		if fed += int64(len(arg)); fed-clear > wire.MaxHeld {
+			t.Fatalf("%d bytes withheld", fed-clear)
+		}
 	}
 	if len(tr.req.buf) > maxKept || len(tr.req.args) > maxArgs || marks == 0 || marks > maxKept/1000 {
 		t.Errorf("%d bytes, %d arguments, %d marks", len(tr.req.buf), len(tr.req.args), marks)
