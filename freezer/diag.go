@@ -66,8 +66,6 @@ func (d *diag) connection(local, remote netip.AddrPort) (socket, error) {
 	return socket{}, err
 }
 
-// exact asks for one connection, and believes the answer only where it is that
-// connection: the kernel answers with a listener on the port when it is gone.
 func (d *diag) exact(local, remote netip.AddrPort, device uint32) (socket, error) {
 	s, err := d.ask(local, remote, device)
 	switch {
@@ -75,12 +73,18 @@ func (d *diag) exact(local, remote netip.AddrPort, device uint32) (socket, error
 		return socket{}, ErrNoConnection
 	case err != nil:
 		return socket{}, fmt.Errorf("ask the kernel for a socket: %w", err)
-	case s.local != plain(local) || s.remote != plain(remote):
-		return socket{}, ErrNoConnection
-	case s.state != tcpEstablished && s.state != tcpCloseWait, s.inode == 0:
+	case !s.connects(local, remote):
 		return socket{}, ErrNoConnection
 	}
 	return s, nil
+}
+
+// connects reports whether an answer is the connection that was asked for, and
+// some process may still have it. The kernel answers with a listener on the
+// port when it is gone.
+func (s socket) connects(local, remote netip.AddrPort) bool {
+	return s.local == plain(local) && s.remote == plain(remote) &&
+		(s.state == tcpEstablished || s.state == tcpCloseWait) && s.inode != 0
 }
 
 // listener returns the inode of the socket that accepts connections to addr,

@@ -219,6 +219,23 @@ func TestLookupNeverTakesTheListener(t *testing.T) {
 	}
 }
 
+func TestOnlyTheConnectionItself(t *testing.T) {
+	a, b, c := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"), netip.MustParseAddrPort("127.0.0.2:2")
+	good := socket{local: a, remote: b, state: tcpEstablished, inode: 1}
+	waiting, other, another, ended, listening := good, good, good, good, good
+	waiting.state = tcpCloseWait
+	other.local, another.remote = c, c
+	ended.inode, listening.state = 0, tcpListen
+	for _, x := range []struct {
+		s    socket
+		want bool
+	}{{good, true}, {waiting, true}, {other, false}, {another, false}, {ended, false}, {listening, false}} {
+		if got := x.s.connects(a, b); got != x.want {
+			t.Errorf("%+v: %v", x.s, got)
+		}
+	}
+}
+
 func TestLookupErrors(t *testing.T) {
 	f := newFreezer(t)
 	if _, err := f.Lookup(t.Context(), netip.AddrPort{}, netip.AddrPort{}); !errors.Is(err, ErrNoAddress) {

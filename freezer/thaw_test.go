@@ -81,6 +81,11 @@ func TestCloseThaws(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+	select {
+	case <-z.Done():
+	default:
+		t.Error("Close left the thaw to the guard")
+	}
 	v.mustMove(t, "after Close")
 	if !gone(guard) {
 		t.Error("the guard is still there")
