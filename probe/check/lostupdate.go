@@ -18,6 +18,15 @@ func (c *kase) lostUpdates() {
 				pairs = append(pairs, p)
 			}
 		})
+		dependent := map[*write]bool{}
+		for _, m := range byCell[k] {
+			dependent[m.write] = true
+		}
+		for _, m := range byCell[k] {
+			for _, blind := range c.overwritten(m, dependent) {
+				pairs = append(pairs, pair{x: m, y: blind, sure: true, later: m})
+			}
+		}
 		for _, group := range byCulprit(pairs) {
 			c.lostUpdate(k, group)
 		}
@@ -108,11 +117,18 @@ func (c *kase) lostUpdate(k cell, group []pair) {
 		}
 	}
 	x, y := first.x, first.y
-	c.emit(x.term.Lock, v, x.read.op, x.write.op, x.write.commit, y.read.op, y.write.op, y.write.commit)
+	cited := []*lock.Op{x.read.op, x.write.op, x.write.commit, y.write.op, y.write.commit}
+	if y.read != nil {
+		cited = append(cited, y.read.op)
+	}
+	c.emit(x.term.Lock, v, cited...)
 }
 
 func (c *kase) lostProof(k cell, p pair, n int) string {
 	a, b := p.x, p.y
+	if b.read == nil {
+		return c.blindProof(k, a, b, n)
+	}
 	t := let("A be %s and B be %s; both read %s.%s of one row and then wrote it.", holder(a.term), holder(b.term), k.table, k.column)
 	t.say("A read it with %s, answered at %s, and wrote it with %s, effective from %s to %s.",
 		named(a.read.op), ms(a.read.op.R), named(a.write.op), ms(a.write.lo), ms(a.write.hi))
@@ -123,6 +139,18 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	if a.term.Dead(a.write.lo) {
 		t.say("A's lease had ended by %s, %s before its write was forwarded.", ms(a.term.LeaseEnd.Latest), span(a.write.lo.Sub(a.term.LeaseEnd.Latest)))
 	}
+	if n > 1 {
+		t.say("The same holds between A and %d more.", n-1)
+	}
+	return t.String()
+}
+
+func (c *kase) blindProof(k cell, a, b *rmw, n int) string {
+	t := let("A be %s and B be %s; A read %s.%s of one row and then wrote it, and B wrote it.", holder(a.term), holder(b.term), k.table, k.column)
+	t.say("A read it with %s, answered at %s; B wrote it with %s, effective from %s to %s.",
+		named(a.read.op), ms(a.read.op.R), named(b.write.op), ms(b.write.lo), ms(b.write.hi))
+	t.say("Then A read before B wrote, since %s <= %s, so in any serial order A precedes B.", ms(a.read.op.R), ms(b.write.lo))
+	t.say("However A wrote after B, with %s, effective from %s: B's update is lost.", named(a.write.op), ms(a.write.lo))
 	if n > 1 {
 		t.say("The same holds between A and %d more.", n-1)
 	}

@@ -149,6 +149,28 @@ type pair struct {
 	later *rmw // whose write came second
 }
 
+// overwritten lists the accepted writes of other terms that m, which depends on
+// an older read, certainly overwrote, and that depend on no read themselves: those are
+// lost as well, for m had read before them and wrote after them.
+func (c *kase) overwritten(m *rmw, dependent map[*write]bool) []*rmw {
+	var out []*rmw
+	list := c.written[m.cell]
+	from, _ := slices.BinarySearchFunc(list, m.read.op.R, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
+	for _, x := range list[from:] {
+		if x.lo >= m.write.hi {
+			break
+		}
+		t := c.ledger.Term(x.op.Term.ID)
+		if x.state != accepted || dependent[x] || !x.op.Term.Sure() || t == m.term || !x.before(m.write) {
+			continue
+		}
+		if a, _ := x.assigns(m.cell.column); !m.copy || !a.Value.Same(m.put()) {
+			out = append(out, &rmw{term: t, cell: m.cell, write: x})
+		}
+	}
+	return out
+}
+
 // order says how the read of m lies to the write of n.
 type order int
 
@@ -202,9 +224,9 @@ func (c *kase) between(k cell, w *write, to lock.Instant) []*write {
 	}
 	overs := c.overs[k]
 	end, _ := slices.BinarySearchFunc(list, to, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
-	var out []*write
+	out := []*write{w}
 	for i := end - 1; i >= 0 && overs[i] > w.lo; i-- {
-		if x := list[i]; x == w || !x.before(w) {
+		if x := list[i]; x != w && !x.before(w) {
 			out = append(out, x)
 		}
 	}
