@@ -39,7 +39,7 @@ type Load struct {
 	Database string        // URL
 	Key      string        // of the lock
 	Table    string        // of the row
-	Create   bool          // make table and row, and set both columns to 0, before the work
+	Create   bool          // make the table, if it is missing, and the row anew, both columns 0, before the work
 }
 
 // maxWorkers is where one machine's ports and a default Postgres end.
@@ -111,26 +111,17 @@ func (l Load) prepare(ctx context.Context) (start int64, err error) {
 	return l.counter(ctx, conn)
 }
 
-// create leaves a row that is as it should be alone, so that a first run
-// writes it once and a second not at all if nothing happened between.
+// create makes the row anew rather than setting it to 0, which might be taken
+// for a step of the counter.
 func (l Load) create(ctx context.Context, conn *pgx.Conn) error {
 	for _, sql := range []string{
 		"CREATE TABLE IF NOT EXISTS %s (id int PRIMARY KEY, value bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0)",
-		"INSERT INTO %s (id, value, fence) VALUES (1, 0, 0) ON CONFLICT (id) DO NOTHING",
+		"DELETE FROM %s WHERE id = 1",
+		"INSERT INTO %s (id, value, fence) VALUES (1, 0, 0)",
 	} {
 		if _, err := conn.Exec(ctx, l.sql(sql)); err != nil {
 			return fmt.Errorf("create table %s: %w", l.Table, err)
 		}
-	}
-	var value, fence int64
-	if err := conn.QueryRow(ctx, l.sql("SELECT value, fence FROM %s WHERE id = 1")).Scan(&value, &fence); err != nil {
-		return fmt.Errorf("read table %s: %w", l.Table, err)
-	}
-	if value == 0 && fence == 0 {
-		return nil
-	}
-	if _, err := conn.Exec(ctx, l.sql("UPDATE %s SET value = 0, fence = 0 WHERE id = 1")); err != nil {
-		return fmt.Errorf("reset table %s: %w", l.Table, err)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (s *service) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create account: %w", err)
 	}
-	_, err = s.pg.Exec(ctx, "INSERT INTO account (id) VALUES (1) ON CONFLICT (id) DO NOTHING")
+	_, err = s.pg.Exec(ctx, "INSERT INTO account (id, balance, fence) VALUES (1, 0, 0) ON CONFLICT (id) DO NOTHING")
 	if err != nil {
 		return fmt.Errorf("create account: %w", err)
 	}

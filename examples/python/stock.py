@@ -118,7 +118,7 @@ async def create(pg):
             " reserved bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0)")
     except (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
         pass
-    await pg.execute("INSERT INTO stock (id) VALUES (1) ON CONFLICT (id) DO NOTHING")
+    await pg.execute("INSERT INTO stock (id, reserved, fence) VALUES (1, 0, 0) ON CONFLICT (id) DO NOTHING")
 
 
 async def main():
