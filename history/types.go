@@ -23,16 +23,19 @@ type Header struct {
 
 // An Invariant is a number by which the run is judged, with its readings.
 type Invariant struct {
-	Name     string `json:"name,omitempty"`
-	Kind     string `json:"kind"`
-	Query    string `json:"query"`
-	Table    string `json:"table,omitempty"`
-	Column   string `json:"column,omitempty"`
-	Lock     string `json:"lock,omitempty"`
-	Start    int64  `json:"start,omitempty"`
-	End      int64  `json:"end,omitempty"`
-	HasStart bool   `json:"has_start,omitempty"`
-	HasEnd   bool   `json:"has_end,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Kind   string `json:"kind"`
+	Query  string `json:"query"`
+	Table  string `json:"table,omitempty"`
+	Column string `json:"column,omitempty"`
+	Lock   string `json:"lock,omitempty"`
+	Start  int64  `json:"start,omitempty"`
+	End    int64  `json:"end,omitempty"`
+	// ReadAt is when Start was read, if that was during the run: what was
+	// written before is in it.
+	ReadAt   lock.Instant `json:"read_at,omitempty"`
+	HasStart bool         `json:"has_start,omitempty"`
+	HasEnd   bool         `json:"has_end,omitempty"`
 }
 
 // An Actor is what was known of a process when its label first occurred.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/lockfaultd/lockfaultd/history"
@@ -17,12 +18,14 @@ type Record struct {
 	lines  chan func(*history.Writer)
 	engine *Engine
 	writer *history.Writer
+	flush  func() error
 	ended  sync.WaitGroup
 }
 
-// NewRecord starts writing to w, which it owns until Close has returned.
-func NewRecord(w *history.Writer, e *Engine) *Record {
-	r := &Record{lines: make(chan func(*history.Writer), queued), engine: e, writer: w}
+// NewRecord starts writing to w, which it owns until Close has returned. flush
+// is called when there is nothing more to write for now.
+func NewRecord(w *history.Writer, flush func() error, e *Engine) *Record {
+	r := &Record{lines: make(chan func(*history.Writer), queued), engine: e, writer: w, flush: flush}
 	r.ended.Go(r.write)
 	return r
 }
@@ -30,6 +33,9 @@ func NewRecord(w *history.Writer, e *Engine) *Record {
 func (r *Record) write() {
 	for line := range r.lines {
 		line(r.writer)
+		if len(r.lines) == 0 {
+			_ = r.flush() // its error sticks, and Close returns it
+		}
 	}
 }
 
@@ -54,6 +60,11 @@ func (r *Record) Injection(in history.Injection) {
 	}
 }
 
+// Invariants records the invariants with the readings that have come since.
+func (r *Record) Invariants(list []history.Invariant) {
+	r.lines <- func(w *history.Writer) { w.Invariants(list) }
+}
+
 func (r *Record) actors(w *history.Writer) {
 	for _, a := range r.engine.NewActors() {
 		w.Actor(a)
@@ -64,5 +75,5 @@ func (r *Record) actors(w *history.Writer) {
 func (r *Record) Close() error {
 	close(r.lines)
 	r.ended.Wait()
-	return r.writer.Close()
+	return errors.Join(r.writer.Close(), r.flush())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -33,6 +34,7 @@ type daemon struct {
 	server  *proxy.Server
 	freezer *freezing
 	record  *proxy.Record // nil: no history
+	file    *os.File      // of the history
 	clock   func() lock.Instant
 	log     *slog.Logger
 
@@ -119,7 +121,9 @@ func (d *daemon) openHistory(path string, start time.Time) error {
 		Schema: history.Schema, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
 		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants),
 	}
-	d.record = proxy.NewRecord(history.NewWriter(f, h, d.setup.integers), d.engine)
+	d.file = f
+	buffer := bufio.NewWriterSize(f, 64<<10)
+	d.record = proxy.NewRecord(history.NewWriter(buffer, h, d.setup.integers), buffer.Flush, d.engine)
 	return nil
 }
 
@@ -269,7 +273,7 @@ func (d *daemon) close() error {
 	d.running.Wait()
 	err := d.freezer.Close()
 	if d.record != nil {
-		err = errors.Join(err, d.record.Close())
+		err = errors.Join(err, d.record.Close(), d.file.Close())
 	}
 	return err
 }

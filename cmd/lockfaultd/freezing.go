@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ type freezing struct {
 func newFreezing(s *setup, up []netip.AddrPort, log *slog.Logger) (*freezing, error) {
 	f, err := freezer.New(context.Background(), freezer.Options{
 		JournalDir:   journalDir(),
-		GuardCommand: []string{"/proc/self/exe", "guard"},
+		GuardCommand: []string{self(), "guard"},
 		Lazy:         !s.freezes(),
 		Upstreams:    up,
 		Log:          log,
@@ -33,6 +34,16 @@ func newFreezing(s *setup, up []netip.AddrPort, log *slog.Logger) (*freezing, er
 		return nil, err
 	}
 	return &freezing{freezer: f, asked: s.freezes()}, nil
+}
+
+// self is this program, which the guard is started from.
+func self() string {
+	if path, err := os.Executable(); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return "/proc/self/exe" // it was replaced or removed meanwhile
 }
 
 func (s *setup) freezes() bool {

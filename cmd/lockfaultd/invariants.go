@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/probe/check"
 )
@@ -17,7 +18,8 @@ const reading = 10 * time.Second
 // invariants are the numbers that the run is judged by, read from the database
 // itself and not through the proxy. Its methods may be called concurrently.
 type invariants struct {
-	url string
+	url   string
+	clock func() lock.Instant // nil: the run has not begun
 
 	mu   sync.Mutex
 	list []check.Invariant
@@ -103,6 +105,9 @@ func (v *invariants) read(ctx context.Context, i int, end bool) {
 		v.list[i].End, v.list[i].HasEnd = value, exists
 	} else {
 		v.list[i].Start, v.list[i].HasStart = value, exists
+		if v.clock != nil {
+			v.list[i].ReadAt = v.clock()
+		}
 	}
 }
 

@@ -104,6 +104,7 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 		return err
 	}
 	w.invariants.start(ctx)
+	w.invariants.clock = w.daemon.clock
 	w.daemon.engine.Await(w.invariants.missing()...)
 	w.daemon.accept(list)
 	return nil
@@ -166,6 +167,7 @@ func (w *wrapped) conclude(ctx context.Context, end ending) error {
 	w.daemon.endSessions()
 	elapsed := time.Since(w.started)
 	w.invariants.end(ctx, w.daemon.backendPIDs())
+	w.daemon.record.Invariants(invariantsForHeader(w.invariants.readings()))
 	uses := w.daemon.plan.Uses()
 	internal := w.daemon.close()
 	r, err := w.judge(uses)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"testing"
 
@@ -24,12 +26,27 @@ func TestScripts(t *testing.T) {
 
 func TestScriptsWithServers(t *testing.T) {
 	redis, postgres := testbed.Redis(t), testbed.Postgres(t)
+	programs := build(t)
 	testscript.Run(t, params("testdata/servers", func(e *testscript.Env) error {
-		e.Setenv("REDIS_URL", redis.URL()+"/0")
-		e.Setenv("DATABASE_URL", postgres.URL())
+		host, port, err := net.SplitHostPort(redis.Addr())
+		e.Setenv("REDIS_URL", "redis://"+redis.Addr()+"/0")
+		e.Setenv("REDIS_HOST", host)
+		e.Setenv("REDIS_PORT", port)
 		e.Setenv("REDIS_ADDR", redis.Addr())
-		return nil
+		e.Setenv("DATABASE_URL", postgres.URL())
+		e.Setenv("PGURL", postgres.URL())
+		e.Setenv("PATH", programs+":"+e.Getenv("PATH"))
+		return err
 	}))
+}
+
+// build makes the service under test and returns its folder.
+func build(t *testing.T) string {
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir+"/", "../probe").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return dir
 }
 
 func params(dir string, setup func(*testscript.Env) error) testscript.Params {

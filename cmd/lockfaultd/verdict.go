@@ -25,10 +25,18 @@ func (w *wrapped) judge(uses []fault.Use) (report.Run, error) {
 	}
 	r.Result = check.Judge(check.Input{
 		Ops: h.Ops, Ends: ends(h.Ends), Gaps: gaps(h.Gaps),
-		Declarations: h.Header.Declarations, Invariants: w.invariants.readings(),
+		Declarations: h.Header.Declarations, Invariants: invariantsOf(h.Header.Invariants),
 	})
 	r.Injections, r.Started, r.Gaps = h.Injections, h.Header.Started, len(h.Gaps)
 	return r, nil
+}
+
+func invariantsOf(in []history.Invariant) []check.Invariant {
+	out := make([]check.Invariant, 0, len(in))
+	for _, i := range in {
+		out = append(out, check.Invariant(i))
+	}
+	return out
 }
 
 func ends(in []history.End) []check.End {

@@ -82,12 +82,17 @@ func conditions(query string) []lock.Cond {
 func (t *tally) writes() []*write {
 	var out []*write
 	for _, w := range t.c.writes {
-		if (w.state == accepted || w.state == uncertain) && lock.TableName(w.op.SQL.Table) == lock.TableName(t.inv.Table) && t.concerns(w) {
+		if (w.state == accepted || w.state == uncertain) && lock.TableName(w.op.SQL.Table) == lock.TableName(t.inv.Table) && t.concerns(w) && !t.before(w) {
 			out = append(out, w)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *write) int { return cmp.Compare(a.hi, b.hi) })
 	return out
+}
+
+// before reports whether the first reading already has what the write did.
+func (t *tally) before(w *write) bool {
+	return t.inv.HasStart && t.inv.ReadAt != 0 && w.state == accepted && w.hi <= t.inv.ReadAt
 }
 
 // concerns reports whether the write may have changed the counter.
@@ -122,7 +127,20 @@ func (t *tally) epoch(writes []*write) int {
 		t.out.Epochs++
 		t.start, t.known = a.Value.Int, ok && a.Value.IsInt
 	}
+	if from > 0 {
+		t.checkOrder(writes[from-1], writes)
+	}
 	return from
+}
+
+// checkOrder gives the sum up if it is not certain which writes came after the
+// one that set the value anew.
+func (t *tally) checkOrder(e *write, writes []*write) {
+	for _, w := range writes {
+		if w != e && !w.before(e) && !e.before(w) {
+			t.out.Unbounded = true
+		}
+	}
 }
 
 // baseOf returns the read from which the write was computed, or nil: that of

@@ -17,7 +17,8 @@ type Invariant struct {
 	Lock   string // the lock that guards it, if the user named one
 
 	Start, End       int64
-	HasStart, HasEnd bool // the reading exists
+	ReadAt           lock.Instant // when Start was read, if after the first op: earlier writes are in it
+	HasStart, HasEnd bool         // the reading exists
 }
 
 // An End is the end of a session.

@@ -47,6 +47,9 @@ func (t *Tracker) failQuery(a *asked, m message, state string) {
 }
 
 func (t *Tracker) fail(op *lock.Op, m message, state string) {
+	if t.phase != running {
+		return
+	}
 	op.Outcome, op.Err = lock.Failed, state
 	t.finish(op, nil, m)
 }
@@ -88,6 +91,9 @@ func (t *Tracker) skip(m message) {
 	}
 	for i := range list {
 		t.skipOps(&list[i], m)
+	}
+	if t.phase != running {
+		return
 	}
 	t.asked.drop(len(list))
 }

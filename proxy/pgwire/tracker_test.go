@@ -142,6 +142,27 @@ func TestTooManyAsked(t *testing.T) {
 	}
 }
 
+// An implicit transaction whose end does not come is given up, whether its
+// statements run or are skipped.
+func TestTooManyUnsettled(t *testing.T) {
+	ask := enc(t, fe{b("", "s", "1", "1"), e("")})
+	for _, reply := range []be{{boundOK, c("UPDATE 1")}, nil} {
+		pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2], fe{p("s", sqlWrite), syn}, be{parsed, z('I')})), 0)
+		answer := encode(t, []any{reply})[0].bytes
+		if reply == nil {
+			pl.play(encode(t, []any{fe{p("", "x")}, be{bad("42601")}}), 0)
+		}
+		for range maxUnsettled + 2 {
+			pl.feed(true, ask)
+			pl.feed(false, answer)
+		}
+		pl.play(encode(t, []any{fe{syn}, be{z('I')}}), 0)
+		if n := len(pl.marks); pl.marks[n-1].Kind != wire.Blind || pl.tracker.phase != opaque {
+			t.Errorf("the last mark is %+v", pl.marks[n-1])
+		}
+	}
+}
+
 // clears feeds chunks of the client and returns how much of each stays behind.
 func clears(t *testing.T, chunks ...[]byte) []int64 {
 	t.Helper()

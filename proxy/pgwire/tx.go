@@ -10,7 +10,7 @@ import (
 // maxTables bounds the tables that a transaction is known to have written.
 const maxTables = 64
 
-// maxUnsettled bounds the ops of one implicit transaction that are settled.
+// maxUnsettled bounds the ops of one implicit transaction.
 const maxUnsettled = 1 << 16
 
 // transactions follows the session's transactions twice: as the client must
@@ -98,8 +98,12 @@ func (x *transactions) correct(op *lock.Op) {
 func (t *Tracker) answered(op *lock.Op, tm *template, m message) {
 	x := &t.tx
 	x.correct(op)
-	if op.Implicit && len(x.unsettled) < maxUnsettled {
+	if op.Implicit {
 		x.unsettled = append(x.unsettled, op)
+	}
+	if len(x.unsettled) > maxUnsettled {
+		t.blind(m.end, "upstream's message %q: more than %d statements in one pipeline, expected a Sync", m.typ, maxUnsettled)
+		return
 	}
 	if op.Outcome == lock.Failed {
 		return

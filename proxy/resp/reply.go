@@ -36,7 +36,6 @@ type replies struct {
 	left       int64 // bytes of a bulk that are to come, with the two that close it
 	levels     [maxDepth]level
 	depth      int
-	asides     int  // levels that are aside
 	pending    bool // an attribute was read: the reply that it belongs to began with it
 	aside      bool // the frame at hand is a push
 	streams    bool
@@ -140,7 +139,7 @@ func (r *replies) line(b []byte) (int, event) {
 
 // store keeps the beginning of a value's text, if someone wants it.
 func (r *replies) store(b []byte) {
-	if r.want && r.asides == 0 && r.depth <= r.base+1 {
+	if r.want && r.depth <= r.base+1 {
 		r.n += copy(r.text[r.n:], b)
 	}
 }
@@ -186,10 +185,10 @@ func (r *replies) bulk(b []byte) (int, event) {
 // aggregate enters an array, set, map, push or attribute.
 func (r *replies) aggregate(n int, size int64) event {
 	aside := r.kind == '>' || r.kind == '|'
-	if r.want && r.asides == 0 && !aside && r.depth == r.base {
+	if r.want && !aside && r.depth == r.base {
 		r.answer = answer{kind: r.kind, size: size}
 	}
-	if r.want && r.asides == 0 && !aside && r.depth == r.base+1 {
+	if r.want && !aside && r.depth == r.base+1 {
 		r.answer.others++
 	}
 	if r.depth == 0 {
@@ -203,9 +202,6 @@ func (r *replies) aggregate(n int, size int64) event {
 	}
 	r.levels[r.depth] = level{left: size, aside: aside}
 	r.depth++
-	if aside {
-		r.asides++
-	}
 	r.state = atType
 	if size > 0 {
 		return more
@@ -213,9 +209,10 @@ func (r *replies) aggregate(n int, size int64) event {
 	return r.resume()
 }
 
-// value ends a value that is no aggregate, or a null one.
+// value ends a value that is no aggregate, or a null one. What an attribute or
+// a push brings is overwritten by the value that follows it.
 func (r *replies) value(null bool) event {
-	if r.want && r.asides == 0 {
+	if r.want {
 		switch r.depth {
 		case r.base:
 			r.answer = answer{kind: r.kind, null: null, n: r.n, buf: r.text}
@@ -234,7 +231,7 @@ func (r *replies) done() event {
 		return framed
 	}
 	r.levels[r.depth-1].left--
-	if r.depth == r.base && r.asides == 0 {
+	if r.depth == r.base {
 		return element
 	}
 	return r.resume()
@@ -246,7 +243,6 @@ func (r *replies) resume() event {
 	for r.depth > 0 && r.levels[r.depth-1].left == 0 {
 		r.depth--
 		if r.levels[r.depth].aside {
-			r.asides--
 			if r.depth == 0 {
 				return r.closeAside()
 			}
@@ -257,7 +253,7 @@ func (r *replies) resume() event {
 			return framed
 		}
 		r.levels[r.depth-1].left--
-		if r.depth == r.base && r.asides == 0 {
+		if r.depth == r.base {
 			return element
 		}
 	}

@@ -152,9 +152,6 @@ func (r *requests) length(b []byte) (int, event) {
 	}
 	r.left, r.state = size+2, inBody
 	r.open(size)
-	if r.pos+int64(n)-r.start+r.left > wire.MaxHeld {
-		r.streams = true
-	}
 	return n, more
 }
 
@@ -257,7 +254,7 @@ func (r *requests) arg(i int) []byte {
 
 // forget wipes what was kept of the request: some of it, such as the password
 // of an inline AUTH, was meant for the server alone.
-func (r *requests) forget() { }
+func (r *requests) forget() { clear(r.buf) }
 
 // clear returns the offset before which every byte may go on.
 func (r *requests) clear() int64 {

@@ -123,6 +123,13 @@ func TestScripts(t *testing.T) {
 		{"a rate limiter", `local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end return n`,
 			[]string{"k"}, []string{"5"}, map[string]string{":1": ""}, ""},
 		{"a plain delete", `return redis.call('DEL', KEYS[1])`, []string{"k"}, []string{"x"}, map[string]string{":1": ""}, ""},
+		{"not mine, or set again", `
+			local v = redis.call('get', KEYS[1])
+			if not v or v ~= ARGV[1] then return 0 end
+			redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`, []string{"k"}, []string{"tok", "500"},
+			map[string]string{":1": "done", ":0": "not-held"}, `renew db0 "k" guarded T ttl=500ms`},
+		{"nested too deep", "if " + strings.Repeat("(", 100) + "redis.call('get', KEYS[1])" + strings.Repeat(")", 100) + " == ARGV[1] then redis.call('del', KEYS[1]) end",
+			[]string{"k"}, []string{"tok"}, map[string]string{":1": ""}, ""},
 		{"not Lua", `"`, []string{"k"}, []string{"x"}, map[string]string{"-ERR Error": ""}, ""},
 		{"missing argument", compareAndDelete, []string{}, []string{}, map[string]string{"-ERR Error": ""}, ""},
 	}
@@ -207,7 +214,7 @@ func TestScriptCacheIsBounded(t *testing.T) {
 		t.Errorf("%d known, %d in order", len(s.known), len(s.order))
 	}
 	long := strings.Repeat("x", maxArg-200)
-	for i := range 400 {
+	for i := range 900 {
 		s.learn(fmt.Appendf(nil, "if redis.call('get', '%s%d') == ARGV[1] then redis.call('del', '%s%d') end", long[:7000], i, long[:7000], i))
 	}
 	bytes := 0

@@ -123,7 +123,7 @@ func TestTransactions(t *testing.T) {
 		"one refused": {"+OK\r\n+QUEUED\r\n-OOM command\r\n+QUEUED\r\n-EXECABORT x\r\n", nxOp(`db0 "k"`) + " failed err=OOM; " + incr + " failed err=EXECABORT"},
 		"push inside": {"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+x\r\n>2\r\n+message\r\n:5\r\n:1\r\n:8\r\n", nxOp(`db0 "k"`) + " granted; " + incr + " fence=8 done"},
 		"no MULTI":    {"-NOAUTH x\r\n-NOAUTH x\r\n:1\r\n:8\r\n-ERR EXEC without MULTI\r\n", nxOp(`db0 "k"`) + " granted; " + incr + " fence=8 done"},
-		"wrong count": {"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:8\r\n", nxOp(`db0 "k"`) + " unknown; " + incr + " unknown"},
+		"wrong count": {"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1\r\n", nxOp(`db0 "k"`) + " unknown; " + incr + " unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, newTracker(), queue, "<"+tt.replies, "="+tt.want, ">"+words("GET a")+nx, "<$-1\r\n:1\r\n", "="+nxOp(`db0 "k"`)+" granted")
@@ -336,6 +336,37 @@ func TestTooLargeToHold(t *testing.T) {
 	if len(marks) != 1 || marks[0].Start != marks[0].End || marks[0].End != int64(len(reply)) {
 		t.Errorf("%s", kinds(marks))
 	}
+
+	tr = newTracker()
+	tr.Client([]byte(nx), nil)
+	if _, clear = tr.Upstream([]byte("$2000000\r\nabc"), nil); clear != 13 {
+		t.Errorf("clear %d of 13: its length was known by then", clear)
+	}
+}
+
+// The limit holds to the byte, also where it falls inside a header.
+func TestWithheldToTheByte(t *testing.T) {
+	const head, empty = "*400000\r\n$3\r\nDEL\r\n", "$0\r\n\r\n"
+	for pad := range len(empty) {
+		tr := newTracker()
+		fed := int64(0)
+		feed := func(s string) {
+			_, clear := tr.Client([]byte(s), nil)
+			if fed += int64(len(s)); fed-clear > wire.MaxHeld {
+				t.Fatalf("pad %d: %d bytes withheld of %d", pad, fed-clear, fed)
+			}
+		}
+		feed(head + fmt.Sprintf("$%d\r\n%s\r\n", pad, strings.Repeat("x", pad)))
+		feed(strings.Repeat(empty, (wire.MaxHeld-100)/len(empty)))
+		for range 40 {
+			for _, c := range empty {
+				feed(string(c))
+			}
+		}
+		if _, clear := tr.Client(nil, nil); clear != fed {
+			t.Errorf("pad %d: clear %d of %d", pad, clear, fed)
+		}
+	}
 }
 
 func TestLongArguments(t *testing.T) {
@@ -392,6 +423,14 @@ func TestSecretsAreNotKept(t *testing.T) {
 	}
 }
 
+func TestSecretsOfAMalformedRequestAreNotKept(t *testing.T) {
+	tr := newTracker()
+	tr.Client([]byte("AUTH \"hunter2\n"), nil)
+	if strings.Contains(string(tr.req.buf[:cap(tr.req.buf)]), "hunter2") {
+		t.Error("kept")
+	}
+}
+
 func TestInlineQuoting(t *testing.T) {
 	for line, want := range map[string]string{
 		`a b`: "a|b", "\ta \t b ": "a|b", `"a b" 'c d'`: "a b|c d", `"\x41\n\"\\\q"`: "A\n\"\\q", `'it\'s\n'`: `it's\n`,
@@ -411,6 +450,29 @@ func TestInlineQuoting(t *testing.T) {
 		if _, ok := splitInline([]byte(line), nil); ok {
 			t.Errorf("%q is balanced?", line)
 		}
+	}
+}
+
+func TestNamesOfVerbsAreBounded(t *testing.T) {
+	tr := newTracker("NOSUCH")
+	for i := range 2000 {
+		tr.Client([]byte(words(fmt.Sprintf("NAME%d x", i))), nil)
+	}
+	if len(tr.verbs) > 512 {
+		t.Errorf("%d names", len(tr.verbs))
+	}
+}
+
+func TestAnsweredOpsAreLetGo(t *testing.T) {
+	tr := newTracker()
+	play(t, tr, ">"+strings.Repeat(nx, 5), "<"+strings.Repeat(":1\r\n", 4))
+	for _, e := range tr.queue.entries[:tr.queue.head] {
+		if e.ops != nil {
+			t.Error("the queue still holds an op that was answered")
+		}
+	}
+	if tr.waiting != 2 {
+		t.Errorf("%d waiting, want a request and its op", tr.waiting)
 	}
 }
 
