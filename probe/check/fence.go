@@ -167,7 +167,7 @@ func (c *kase) newer(w *write, g lock.Cond) *write {
 			continue
 		}
 		if g.Op == "=" {
-			if a.Value.Same(g.Value) {
+			if a.Value.Same(g.Value) || c.mayBeBack(list, x, w, g) {
 				return nil
 			}
 			return x
@@ -177,6 +177,16 @@ func (c *kase) newer(w *write, g lock.Cond) *write {
 		}
 	}
 	return nil
+}
+
+// mayBeBack reports whether a write that put the guard's value may have come
+// after x and before w.
+func (c *kase) mayBeBack(list []*write, x, w *write, g lock.Cond) bool {
+	end, _ := slices.BinarySearchFunc(list, w.op.R, func(y *write, at lock.Instant) int { return cmp.Compare(y.lo, at) })
+	return slices.ContainsFunc(list[max(0, end-farBack):end], func(y *write) bool {
+		a, _ := y.assigns(g.Column)
+		return (a.HasDelta || !a.Value.Known() || a.Value.Same(g.Value)) && y != x && !y.before(x)
+	})
 }
 
 // inversions finds LF309: an older grant with a higher fence.
@@ -243,8 +253,13 @@ func fenceKey(t *lock.Term) string {
 func (c *kase) inverted(a, b *lock.Term, w *write, claimed bool) {
 	p := let("A be %s, granted by %s, and B be %s, granted no earlier than %s.", holder(a), ms(a.Grant.R), holder(b), ms(b.Grant.F))
 	p.say("Then A's grant is the older one, and B's fence should be the higher.")
+	level := Proven
+	if a.FenceOp.F < b.Grant.R {
+		level = Likely
+		p.say("(That A's was issued after B's grant follows from the numbers alone, and from no clock: they may have started anew.)")
+	}
 	p.say("However A was issued fence %d by %s and B fence %d by %s, and A's %s was accepted under the higher one.", a.Fence, named(a.FenceOp), b.Fence, named(b.FenceOp), named(w.op))
-	v := Verdict{Code: "LF309", Level: Proven, Table: lock.TableName(w.op.SQL.Table), Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}
+	v := Verdict{Code: "LF309", Level: level, Table: lock.TableName(w.op.SQL.Table), Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}
 	if claimed {
 		v.Proof += " A had claimed the row when it read it, so this is a hazard and no more."
 		c.emitAs(a.Lock, Hazard, v, a.Grant, b.Grant, a.FenceOp, w.op)
