@@ -2,8 +2,12 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -185,9 +189,15 @@ func TestInterruptedLoadStillSums(t *testing.T) {
 	l.Duration = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go cancelAfterWrites(ctx, cancel, pg.URL())
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		_, err := waitForCounter(ctx, pg.URL(), 5)
+		done <- err
+	}()
 	got, err := l.Run(ctx, selfAsWorker(), os.Stderr)
-	if err != nil {
+	cancel() // or a load that failed at once would be waited for
+	if err := errors.Join(err, <-done); err != nil {
 		t.Fatal(err)
 	}
 	if got.Writes < 5 || got.Lost != 0 {
@@ -195,17 +205,76 @@ func TestInterruptedLoadStillSums(t *testing.T) {
 	}
 }
 
-func cancelAfterWrites(ctx context.Context, cancel func(), url string) {
+// Workers are processes: one that is stopped keeps neither its rivals from
+// working, once its lease is over, nor the parent from summing up in the end.
+// With a claim even that loses nothing.
+func TestStoppedWorkerDoesNotStopItsRivals(t *testing.T) {
+	red, pg := testbed.Redis(t), testbed.Postgres(t)
+	l := testLoad(red.URL(), pg.URL())
+	l.Workers, l.Fence, l.Lease, l.Duration = 2, FenceClaim, 100*time.Millisecond, time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for ctx.Err() == nil {
-		inv, err := ParseInvariant(CounterKind, "SELECT value FROM counter WHERE id = 1")
-		if err != nil {
-			return
-		}
-		if n, _, err := ReadInvariant(ctx, url, inv); err == nil && n >= 5 {
-			return
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		done <- stopOneForAWhile(ctx, pg.URL())
+	}()
+	got, err := l.Run(ctx, selfAsWorker(), os.Stderr)
+	cancel() // or a load that failed at once would be waited for
+	if err := errors.Join(err, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if got.Lost != 0 || got.Errors != 0 || len(got.Workers) != 2 {
+		t.Errorf("got %+v, want nothing lost and no error", figures(got))
+	}
+}
+
+// stopOneForAWhile stops a worker until others have written ten times.
+func stopOneForAWhile(ctx context.Context, url string) error {
+	first, err := waitForCounter(ctx, url, 5)
+	if err != nil {
+		return err
+	}
+	pid, err := someWorker()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	defer syscall.Kill(pid, syscall.SIGCONT)
+	_, err = waitForCounter(ctx, url, first+10)
+	return err
+}
+
+// someWorker finds a child of ours that is a worker.
+func someWorker() (pid int, err error) {
+	files, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		children, _ := os.ReadFile(f) // a thread may have ended
+		for _, child := range strings.Fields(string(children)) {
+			command, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if strings.Contains(string(command), workerArg) {
+				return strconv.Atoi(child)
+			}
 		}
 	}
+	return 0, errors.New("no worker among our children")
+}
+
+// waitForCounter polls until the counter is at least n.
+func waitForCounter(ctx context.Context, url string, n int64) (int64, error) {
+	inv, err := ParseInvariant(CounterKind, "SELECT value FROM counter WHERE id = 1")
+	for err == nil {
+		var value int64
+		if value, _, err = ReadInvariant(ctx, url, inv); value >= n {
+			return value, err
+		}
+	}
+	return 0, err
 }
 
 func TestValidateNamesFlagAndWhatIsExpected(t *testing.T) {

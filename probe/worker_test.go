@@ -107,6 +107,7 @@ func TestUnansweredWriteIsUnknown(t *testing.T) {
 
 // The two forms of fence, step by step, with a holder that comes back late.
 func TestFencesAgainstLateHolder(t *testing.T) {
+	w := testWorker(t, FenceWrite)
 	for _, test := range []struct {
 		name, fence string
 		claims      []int64 // fences, in the order of the reads
@@ -119,7 +120,10 @@ func TestFencesAgainstLateHolder(t *testing.T) {
 		{"a claim closes that hole", FenceClaim, []int64{1, 2}, []int64{1, 2}, []bool{false, true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := testWorker(t, test.fence)
+			w.load.Fence = test.fence
+			if _, err := w.load.prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			for _, f := range test.claims {
 				if value, claimed, err := w.read(t.Context(), f); err != nil || !claimed || value != 0 {
 					t.Fatalf("read with fence %d: %d, %v, %v", f, value, claimed, err)
