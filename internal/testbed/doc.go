@@ -6,6 +6,9 @@
 // after it. A server is in a process group of its own, so that a signal meant
 // for us does not reach it, and ends when we do, even without a [Server.Stop].
 //
+// A [Network] is TCP in memory, for tests in virtual time, where a real socket
+// would hold the clock.
+//
 // Stop waits until the process has gone; the folder is the caller's to remove.
 // Nothing is durable: the servers write as little as they can. What is not
 // installed is not installed here either: a [*MissingError] names the package.
