@@ -27,6 +27,8 @@ type injection struct {
 	confirmed lock.Instant // the kernel said that it is stopped, or the stall began
 	ends      lock.Instant // when to let go; 0 while not confirmed
 	ordered   bool         // its end has been ordered
+	behind    []*Gate      // thaws that this freeze has to wait for
+	over      *Gate        // opens when a freeze has been thawed, or never came about
 	section   bool         // the process was in a critical section
 	thaw      Thawer
 }
@@ -71,7 +73,12 @@ func (e *Engine) reach(in *injection) []*conn {
 }
 
 func (e *Engine) freeze(in *injection) *Gate {
-	in.gate = newGate()
+	in.gate, in.over = newGate(), newGate()
+	for _, a := range e.active {
+		if a.Act == fault.Freeze && a.ordered {
+			in.behind = append(in.behind, a.over)
+		}
+	}
 	in.actor.held = in
 	e.active = append(e.active, in)
 	e.order(Order{Freeze: in})
@@ -123,6 +130,9 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 		in.actor.held = nil
 	}
 	in.gate.Open()
+	if in.over != nil {
+		in.over.Open()
+	}
 	e.finish(in, now, outcome, reason)
 }
 
@@ -175,14 +185,24 @@ func (e *Engine) Advance(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, in := range e.due(now) {
-		in.ordered = true
 		if in.Act == fault.Freeze {
-			e.order(Order{Thaw: in})
+			e.letGo(in, now)
 		} else {
+			in.ordered = true
 			e.order(Order{Release: in})
 		}
 	}
 	e.tick(now)
+}
+
+// letGo orders a thaw. From here on the process may be frozen anew, since it
+// may run, and send, before the thaw has been reported; that freeze then waits
+// for the report.
+func (e *Engine) letGo(in *injection, now lock.Instant) {
+	in.ordered = true
+	in.actor.held = nil
+	e.plan.Ended(in.Injection, now)
+	e.order(Order{Thaw: in})
 }
 
 func (e *Engine) due(now lock.Instant) []*injection {
@@ -238,8 +258,7 @@ func (e *Engine) ReleaseAll(now lock.Instant) {
 		case in.Act != fault.Freeze:
 			e.end(in, now, "cut short", "lockfaultd was stopped")
 		case in.ends != 0 && !in.ordered:
-			in.ordered = true
-			e.order(Order{Thaw: in})
+			e.letGo(in, now)
 		}
 	}
 	for _, g := range e.baselines {

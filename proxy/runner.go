@@ -101,6 +101,9 @@ func (r *Runner) work(ctx context.Context, o Order) {
 	switch {
 	case o.Freeze != nil:
 		in := o.Freeze
+		for _, g := range in.behind {
+			<-g.Done()
+		}
 		t, err := r.Freezer.Freeze(ctx, in.owner, in.Scope, in.For+thawGrace)
 		r.Engine.Frozen(in, t, err, r.Clock())
 	case o.Thaw != nil:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -9,10 +10,25 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lockfaultd/lockfaultd/freezer"
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
 
 func TestMain(m *testing.M) {
+	if address := os.Getenv("LOCKFAULT_CLIENT"); address != "" {
+		if err := impatient(address, freezes); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	// The guard of a daemon inside this test is this binary too.
+	if len(os.Args) == 2 && os.Args[1] == "guard" {
+		if err := freezer.RunGuard(); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	testscript.Main(m, map[string]func(){
 		"lockfaultd": func() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) },
 	})

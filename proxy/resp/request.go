@@ -152,6 +152,9 @@ func (r *requests) length(b []byte) (int, event) {
 	}
 	r.left, r.state = size+2, inBody
 	r.open(size)
+	if r.pos+int64(n)-r.start+r.left > wire.MaxHeld {
+		r.streams = true
+	}
 	return n, more
 }
 

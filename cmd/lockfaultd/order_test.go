@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// freezes is how many grants are frozen in TestFreezeIsConfirmedBeforeTheReplyGoes.
+const freezes = 300
+
+// impatient is a client that, the moment it hears a grant, sends its next
+// command. It is this test's binary in a process of its own.
+func impatient(address string, n int) error {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for i := range n {
+		for _, command := range []string{fmt.Sprintf("SET key%d token NX PX 60000\r\n", i), fmt.Sprintf("DEL key%d\r\n", i)} {
+			if _, err := io.WriteString(c, command); err != nil {
+				return err
+			}
+			if _, err := in.ReadString('\n'); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The other order, reply first, let the next command out in a third of the tries.
+func TestFreezeIsConfirmedBeforeTheReplyGoes(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("freezing takes root")
+	}
+	redis := testbed.Redis(t)
+	h := serveOnce(t, redis.Addr(), "freeze-after", "SETNX=1ms", func(address string) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "LOCKFAULT_CLIENT="+address)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("client: %v\n%s", err, out)
+		}
+	})
+	next := map[uint64]*lock.Op{} // by the grant's place: the command behind it
+	for i, op := range h.Ops[1:] {
+		next[h.Ops[i].Seq] = op
+	}
+	if len(h.Injections) != freezes {
+		t.Fatalf("%d injections, want %d", len(h.Injections), freezes)
+	}
+	for _, in := range h.Injections {
+		op := next[in.Op]
+		if in.Outcome != "landed" {
+			t.Errorf("injection %d: %s: %s", in.ID, in.Outcome, in.Reason)
+		} else if op.A < in.Confirmed.Add(in.For) {
+			t.Errorf("injection %d: the client's next command came %v after the freeze, which lasted %v", in.ID, op.A.Sub(in.Confirmed), in.For)
+		}
+	}
+}
+
+// serveOnce proxies a Redis under one rule while use works, and returns the
+// history.
+func serveOnce(t *testing.T, upstream, flag, rule string, use func(address string)) *history.History {
+	t.Helper()
+	r, err := fault.Parse(flag, rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "history.jsonl")
+	e, err := listen(config.Proxy{Name: "redis", Protocol: lock.Redis, Listen: "127.0.0.1:0", Upstream: upstream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &setup{rules: []fault.Rule{r}, seed: 1}
+	d, err := newDaemon(s, upstreams([]endpoint{e}), file, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.accept([]endpoint{e})
+	use(e.ln.Addr().String())
+	d.linger(lingering)
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := history.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// A client that sends what no server takes harms nobody but itself.
+func TestBadFramesHarmOnlyTheirOwnConnection(t *testing.T) {
+	redis := testbed.Redis(t)
+	h := serveOnce(t, redis.Addr(), "stall-after", "SETNX=0s", func(address string) {
+		good, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer good.Close()
+		in := bufio.NewReader(good)
+		for _, bad := range []string{
+			"*1\r\n$-7\r\n", "*99999999999\r\n", "*1\r\n$99999999999999999999\r\nPING\r\n", "*2\r\n$3\r\nGE",
+			"*1\r\n:5\r\n", "\x16\x03\x01\x02\x00\x01", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "*-9\r\n*3\r\n$3\r\nSET\r\n$1",
+		} {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.WriteString(c, bad)
+			c.(*net.TCPConn).CloseWrite()
+			_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, err := io.Copy(io.Discard, c); err != nil && os.IsTimeout(err) {
+				t.Errorf("%q: the connection hangs", bad)
+			}
+			c.Close()
+			_, _ = io.WriteString(good, "PING\r\n")
+			if line, err := in.ReadString('\n'); line != "+PONG\r\n" {
+				t.Fatalf("after %q another session reads %q, %v", bad, line, err)
+			}
+		}
+		_, _ = io.WriteString(good, "SET k t NX PX 100\r\n")
+		if line, _ := in.ReadString('\n'); line != "+OK\r\n" {
+			t.Errorf("got %q", line)
+		}
+	})
+	if len(h.Injections) != 1 {
+		t.Errorf("%d injections, want the one on the good session", len(h.Injections))
+	}
+}
