@@ -262,7 +262,9 @@ func (e *Engine) ReleaseAll(now lock.Instant) {
 		}
 	}
 	for _, g := range e.baselines {
-		g.Open()
+		if g != nil {
+			g.Open()
+		}
 	}
 }
 

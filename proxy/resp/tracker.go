@@ -123,6 +123,7 @@ func (t *Tracker) lost() bool {
 func (t *Tracker) goBlind(marks []wire.Mark, at int64, why string) []wire.Mark {
 	if !t.blindOut {
 		t.blindOut = true
+		t.req.buf, t.req.args = nil, nil
 		t.queue.push(entry{act: blinds})
 	}
 	if t.told {

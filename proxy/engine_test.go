@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+func engine(t *testing.T, rules ...string) *Engine {
+	t.Helper()
+	var list []fault.Rule
+	for i := 0; i < len(rules); i += 2 {
+		r, err := fault.Parse(rules[i], rules[i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	p, err := fault.NewPlan(list, 1, fault.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Start(1)
+	return NewEngine(lock.NewLedger(nil), p)
+}
+
+func owner(key string) Peer { return Peer{Owner: &Owner{Key: key, PID: 1, Address: "10.0.0.1"}} }
+
+func grant(session uint64, key string) *lock.Op {
+	return &lock.Op{
+		Session: session, Proto: lock.Redis, Kind: lock.Acquire, Verb: "SETNX", NX: true, Key: key,
+		TTL: time.Second, Token: lock.Value{Hash: "t"}, Outcome: lock.Granted, A: 1, F: 1, R: 1,
+	}
+}
+
+// A write to a table whose first reading is missing waits for it, and a rule
+// about the same write is decided afterwards, once.
+func TestWriteWaitsForTheFirstReading(t *testing.T) {
+	e := engine(t, "stall-before", "UPDATE(counter)=1s")
+	e.Await("counter")
+	c := e.Open(1, owner("a"))
+	op := &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, Verb: "UPDATE", SQL: &lock.Statement{Table: "counter"}}
+	g, again := e.Request(c, op, true, 10)
+	if g == nil || !again || g.Opened() {
+		t.Fatalf("gate %v, again %v; want a closed gate and to be asked again", g, again)
+	}
+	orders, _ := e.Take()
+	if len(orders) != 1 || orders[0].Baseline != "counter" {
+		t.Fatalf("orders %+v, want the reading of counter", orders)
+	}
+	e.BaselineRead("counter", false)
+	if !g.Opened() {
+		t.Error("the gate is closed although the reading was taken")
+	}
+	if g := e.Before(c, op, 20); g == nil || g.Opened() {
+		t.Error("the rule about the write was forgotten")
+	}
+	if g, _ := e.Request(c, &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, SQL: &lock.Statement{Table: "counter"}}, true, 30); g != nil {
+		t.Error("the second write waits too")
+	}
+}
+
+func TestReadingIsAskedForAgainWhileThereIsNone(t *testing.T) {
+	e := engine(t)
+	e.Await("counter")
+	c := e.Open(1, owner("a"))
+	write := func() *Gate {
+		g, _ := e.Request(c, &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, SQL: &lock.Statement{Table: "counter"}}, true, 10)
+		return g
+	}
+	first := write()
+	e.BaselineRead("counter", true)
+	if second := write(); second == nil || second == first || second.Opened() {
+		t.Error("the next write does not wait for another reading")
+	}
+}
+
+// Ending a run must not stumble over a reading that nobody waits for.
+func TestReleaseAllWithNothingWaiting(t *testing.T) {
+	e := engine(t)
+	e.Await("counter")
+	e.ReleaseAll(10)
+	if !e.Idle() {
+		t.Error("not idle")
+	}
+}
+
+// A process that was thawed may send, and be frozen again, before its thaw was
+// reported. The second freeze waits for that report.
+func TestFreezeAnewWaitsForTheThaw(t *testing.T) {
+	e := engine(t, "freeze-after", "SETNX=1s")
+	c := e.Open(1, owner("a"))
+	freeze := func(key string, now lock.Instant) *injection {
+		op := grant(1, key)
+		_, _ = e.Request(c, op, true, now)
+		if e.Reply(c, op, true, now) == nil {
+			t.Fatalf("%s: not frozen", key)
+		}
+		orders, _ := e.Take()
+		return orders[0].Freeze
+	}
+	first := freeze("k1", 10)
+	e.Frozen(first, nil, nil, 20)
+	e.Advance(lock.Instant(20).Add(time.Second))
+	if orders, _ := e.Take(); len(orders) != 1 || orders[0].Thaw != first {
+		t.Fatalf("orders %+v, want the thaw", orders)
+	}
+	second := freeze("k2", lock.Instant(30).Add(time.Second))
+	if len(second.behind) != 1 || second.behind[0].Opened() {
+		t.Fatal("the second freeze does not wait for the thaw")
+	}
+	e.Thawed(first, "", nil, lock.Instant(40).Add(time.Second))
+	if !second.behind[0].Opened() {
+		t.Error("the second freeze waits although the thaw was reported")
+	}
+}
+
+// While one process is frozen no other is, and the event does not count.
+func TestOnlyOneFrozenAtATime(t *testing.T) {
+	e := engine(t, "freeze-after", "SETNX#2=1s")
+	a, b := e.Open(1, owner("a")), e.Open(2, owner("b"))
+	reply := func(c *conn, session uint64, key string) *Gate {
+		op := grant(session, key)
+		_, _ = e.Request(c, op, true, 10)
+		return e.Reply(c, op, true, 10)
+	}
+	if reply(a, 1, "k") != nil || reply(a, 1, "k") == nil {
+		t.Fatal("want the second grant of k frozen")
+	}
+	if reply(b, 2, "j") != nil || reply(b, 2, "j") != nil {
+		t.Error("a second process was frozen meanwhile")
+	}
+	uses := e.plan.Uses()
+	if uses[0].Fired != 1 || uses[0].Could != 2 {
+		t.Errorf("use %+v, want one fired and two counted", uses[0])
+	}
+}
+
+// Labels: what the client calls itself where nobody else does, else A1, A2.
+func TestLabels(t *testing.T) {
+	e := engine(t)
+	named := func(key, name string) string {
+		p := owner(key)
+		p.Name = func() string { return name }
+		return e.label(e.Open(uint64(len(e.conns)+1), p))
+	}
+	for _, tt := range []struct{ key, name, want string }{
+		{"a", "billing", "billing"}, {"b", "billing", "A1"}, {"c", "", "A2"}, {"a", "other", "billing"},
+	} {
+		if got := named(tt.key, tt.name); got != tt.want {
+			t.Errorf("process %s calling itself %q: label %q, want %q", tt.key, tt.name, got, tt.want)
+		}
+	}
+	if got := e.label(e.Open(99, Peer{Owner: &Owner{Address: "10.0.0.9"}})); got != "@10.0.0.9" {
+		t.Errorf("a client without a process: label %q", got)
+	}
+}
