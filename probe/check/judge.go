@@ -106,7 +106,7 @@ func (c *kase) purposeOf(key string) (purpose string, declared bool) {
 
 // perLock is how many verdicts of one code and level a lock gets; further ones
 // are counted in the last.
-const perLock = 200
+const perLock = 1000
 
 // emit adds a verdict about a lock, of its code's class.
 func (c *kase) emit(id lock.LockID, v Verdict, cited ...*lock.Op) {
