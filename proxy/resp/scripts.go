@@ -74,7 +74,7 @@ func (s *Scripts) add(sum digest, p *program) {
 	if s.known == nil {
 		s.known = make(map[digest]*program)
 	}
-	for len(s.order) > 0 && (len(s.order) >= maxScripts) {
+	for len(s.order) > 0 && (len(s.order) >= maxScripts || s.bytes+p.cost() > maxScriptBytes) {
 		s.evict()
 	}
 	s.known[sum] = p
