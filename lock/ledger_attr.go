@@ -112,7 +112,7 @@ func (l *Ledger) byFence(table, column string, n int64) []*Term {
 // its term if the process has exactly one open.
 func (l *Ledger) byDeclaration(op *Op) []*Term {
 	a := l.actors[op.Actor]
-	if a == nil || op.Actor == "" {
+	if a == nil || AddressOnly(op.Actor) {
 		return nil
 	}
 	var found []*Term
@@ -142,7 +142,7 @@ func (l *Ledger) byProcess(actor string, session uint64) Attribution {
 	}
 	if len(a.open) == 1 {
 		switch t := a.open[0]; {
-		case actor == "":
+		case AddressOnly(actor):
 			return Attribution{ID: t.ID, Confidence: 0.40}
 		case a.hadTwo:
 			return Attribution{ID: t.ID, Confidence: 0.75}
@@ -150,7 +150,7 @@ func (l *Ledger) byProcess(actor string, session uint64) Attribution {
 			return Attribution{ID: t.ID, Confidence: 0.90}
 		}
 	}
-	if actor == "" {
+	if AddressOnly(actor) {
 		return Attribution{}
 	}
 	if conn := l.conns[session]; conn != nil && len(conn.used) == 1 {

@@ -278,3 +278,15 @@ func TestGlob(t *testing.T) {
 		}
 	}
 }
+
+// What is known by its address alone may be any of several processes there.
+func TestAddressAloneIsWeakEvidence(t *testing.T) {
+	l := NewLedger([]Declaration{{Key: "job", Table: "counter", Declared: true}})
+	l.Request(&Op{Seq: 1, Session: 1, Actor: "@10.0.0.1", Proto: Redis, Kind: Acquire, Key: "job", A: 1, F: 1})
+	l.Reply(&Op{Seq: 1, ReplySeq: 2, Session: 1, Actor: "@10.0.0.1", Proto: Redis, Kind: Acquire, Key: "job", Outcome: Granted, A: 1, F: 1, R: 2})
+	op := &Op{Seq: 3, Session: 2, Actor: "@10.0.0.1", Proto: Postgres, Kind: Write, SQL: &Statement{Table: "counter"}, A: 3}
+	l.Request(op)
+	if op.Term.Sure() || op.Term.Confidence != 0.40 {
+		t.Errorf("attribution %+v, want 0.40", op.Term)
+	}
+}

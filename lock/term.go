@@ -60,6 +60,10 @@ func (id LockID) String() string {
 	return id.Key
 }
 
+// AddressOnly reports whether an actor's label stands for an address and not
+// for a process: everything at that address speaks under it.
+func AddressOnly(label string) bool { return label == "" || label[0] == '@' }
+
 // An Interval is where an instant lies, both ends included.
 type Interval struct{ Earliest, Latest Instant }
 

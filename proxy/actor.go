@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // An Owner is the process, or the processes, that hold the client's end of a
@@ -83,7 +84,7 @@ func (e *Engine) newLabel(a *Actor) string {
 	}
 	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 	for _, id := range ids {
-		if name := a.conns[id].peer.Name; name != nil && name() != "" && !e.labels[name()] {
+		if name := a.conns[id].peer.Name; name != nil && !lock.AddressOnly(name()) && !e.labels[name()] {
 			return name()
 		}
 	}
