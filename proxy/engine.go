@@ -31,7 +31,9 @@ type Engine struct {
 	baselines map[string]*Gate
 	wake      chan struct{}
 
-	busy atomic.Bool // a lock was granted: statements may belong to a section
+	tables map[string]bool // those whose every statement matters
+	reads  bool            // a rule names SELECT
+	busy   atomic.Bool     // a lock was granted: statements may belong to a section
 }
 
 // A conn is what the engine knows of one session.
@@ -52,9 +54,15 @@ type Peer struct {
 func (p Peer) gone() bool { return p.Gone != nil && p.Gone() }
 
 // NewEngine returns an engine over an empty ledger. It owns both arguments
-// from then on.
-func NewEngine(l *lock.Ledger, p *fault.Plan) *Engine {
+// from then on. tables are those that invariants and declarations name: what
+// reads them matters even outside of a section.
+func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
+	named := map[string]bool{}
+	for _, t := range tables {
+		named[lock.TableName(t)] = true
+	}
 	return &Engine{
+		tables: named, reads: p.Wants(lock.Postgres, "SELECT"),
 		ledger: l, plan: p, rules: len(p.Uses()) > 0,
 		conns:     map[uint64]*conn{},
 		actors:    map[string]*Actor{},
@@ -162,8 +170,20 @@ func (e *Engine) inSection(c *conn, op *lock.Op) bool {
 	return len(e.ledger.OpenTerms(c.actor.Label)) > 0
 }
 
-// Cares reports, without the mutex, whether a statement outside of any section
-// could matter. When it is false the op need not be shown to the engine.
+// Cares reports, without the mutex, whether an op has to be shown to the
+// engine. A SELECT that nobody asked for, while no lock was ever granted, has
+// not: it takes no part in anything, and is not recorded.
 func (e *Engine) Cares(op *lock.Op) bool {
-	return e.rules || op.Kind != lock.Read || e.busy.Load()
+	return op.Kind != lock.Read || e.busy.Load() || e.reads || e.tables[lock.TableName(op.SQL.Table)]
+}
+
+// Minds reports whether a finished op belongs into the record: every one but a
+// SELECT outside of all sections from a table that nothing protects.
+func (e *Engine) Minds(op *lock.Op) bool {
+	if op.Kind != lock.Read || op.Term.ID != 0 || e.reads || e.tables[lock.TableName(op.SQL.Table)] {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ledger.Protected(op.SQL.Table)
 }

@@ -39,8 +39,12 @@ func (r *Record) write() {
 	}
 }
 
-// Op records a finished op, after the actor that it may be the first of.
+// Op records a finished op, after the actor that it may be the first of, if it
+// matters to anybody.
 func (r *Record) Op(op *lock.Op) {
+	if !r.engine.Minds(op) {
+		return
+	}
 	r.lines <- func(w *history.Writer) {
 		r.actors(w)
 		w.Op(op)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
@@ -38,7 +39,7 @@ type Session struct {
 	tracker wire.Tracker
 	engine  *Engine
 	flows   [2]flow
-	asked   []*lock.Op // requests that passed and have no reply, oldest first
+	asked   []*lock.Op // requests that passed and have no reply, or no end of their transaction; oldest first
 	blind   func(reason string)
 	done    []*lock.Op // finished, for the recorder
 }
@@ -149,9 +150,11 @@ func (f *flow) cut(at int64, step Step) Step {
 		step.Forward = int(at - f.base)
 		f.base = at
 	}
-	for len(f.arrived) > 0 && f.arrived[0].end <= f.base {
-		f.arrived = f.arrived[1:]
+	gone := 0
+	for gone < len(f.arrived) && f.arrived[gone].end <= f.base {
+		gone++
 	}
+	f.arrived = f.arrived[:copy(f.arrived, f.arrived[gone:])]
 	return step
 }
 
@@ -159,6 +162,9 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 	f.decided = true
 	switch m.Kind {
 	case wire.Request:
+		if !s.engine.Cares(m.Op) {
+			return nil
+		}
 		if f.known {
 			return s.engine.Before(s.conn, m.Op, now)
 		}
@@ -166,6 +172,9 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 		f.known, f.decided = true, !again
 		return g
 	case wire.Reply:
+		if m.Op.Seq == 0 {
+			return nil
+		}
 		return s.engine.Reply(s.conn, m.Op, m.Start < m.End, now)
 	case wire.Blind:
 		s.blind(m.Reason)
@@ -177,22 +186,34 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 	switch m.Kind {
 	case wire.Request:
 		m.Op.F = now
-		s.asked = append(s.asked, m.Op)
+		if m.Op.Seq != 0 {
+			s.asked = append(s.asked, m.Op)
+		}
 	case wire.Reply:
-		f.landing = append(f.landing, landing{m.Op, m.End})
-		s.forget(m.Op)
+		if s.forget(m.Op) {
+			f.landing = append(f.landing, landing{m.Op, m.End})
+		}
 	case wire.Settle:
-		s.settle(m.Op)
+		// One that is still to be delivered is finished there.
+		if s.forget(m.Op) {
+			s.done = append(s.done, m.Op)
+		}
 	}
 }
 
-func (s *Session) forget(op *lock.Op) {
-	for i, o := range s.asked {
-		if o == op {
-			s.asked = append(s.asked[:i], s.asked[i+1:]...)
-			return
-		}
+// forget takes an op off the list, where it mostly is the first, and reports
+// whether it was there.
+func (s *Session) forget(op *lock.Op) bool {
+	if len(s.asked) > 0 && s.asked[0] == op {
+		s.asked = s.asked[1:]
+		return true
 	}
+	i := slices.Index(s.asked, op)
+	if i < 0 {
+		return false
+	}
+	s.asked = slices.Delete(s.asked, i, i+1)
+	return true
 }
 
 // Sent reports that everything which Next released in a direction has been
@@ -233,18 +254,6 @@ func (s *Session) deliver(op *lock.Op) {
 // transaction, which says whether it took effect.
 func unsettled(op *lock.Op) bool {
 	return op.Kind == lock.Write && op.Implicit && op.Z == 0
-}
-
-// settle finishes an op that was delivered before its transaction ended. One
-// that is still to be delivered is finished there.
-func (s *Session) settle(op *lock.Op) {
-	for i, o := range s.asked {
-		if o == op {
-			s.asked = append(s.asked[:i], s.asked[i+1:]...)
-			s.done = append(s.done, op)
-			return
-		}
-	}
 }
 
 // NotSent is the Err of an op whose request never left the proxy, because its

@@ -70,7 +70,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, baseline func(
 	start, clock := newClock()
 	d := &daemon{
 		setup: s, plan: plan, clock: clock, log: log,
-		engine:     proxy.NewEngine(lock.NewLedger(s.decls), plan),
+		engine:     proxy.NewEngine(lock.NewLedger(s.decls), plan, s.tables()...),
 		hash:       lock.NewHasher(key),
 		scripts:    resp.NewScripts(),
 		statements: pgwire.NewCache(),
@@ -125,6 +125,18 @@ func (d *daemon) openHistory(path string, start time.Time) error {
 	buffer := bufio.NewWriterSize(f, 64<<10)
 	d.record = proxy.NewRecord(history.NewWriter(buffer, h, d.setup.integers), buffer.Flush, d.engine)
 	return nil
+}
+
+// tables lists what invariants and declarations name.
+func (s *setup) tables() []string {
+	var out []string
+	for _, d := range s.decls {
+		out = append(out, d.Table)
+	}
+	for _, i := range s.invariants {
+		out = append(out, i.Table)
+	}
+	return out
 }
 
 // integers says which columns are recorded as numbers: fences, and what an
