@@ -42,6 +42,30 @@ func TestFreezeStopsEveryThread(t *testing.T) {
 	}
 }
 
+// The kernel stops one thread after another; only the last makes a freeze.
+func TestStopWaitsForTheLastThread(t *testing.T) {
+	needRoot(t)
+	v := newVictim(t, "127.0.0.1:0", 16, nil)
+	p, err := openProcess(v.pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps := []Process{p}
+	defer closeAll(ps)
+	for range 10 {
+		if err := stopProcesses(t.Context(), ps); err != nil {
+			t.Fatal(err)
+		}
+		everyThread(t, v.pid(), 'T')
+		if err := thawProcesses(ps); err != nil {
+			t.Fatal(err)
+		}
+		if th, stopped := p.firstStopped(); stopped {
+			t.Fatalf("thread %d is still in state %c", th.tid, th.state)
+		}
+	}
+}
+
 func TestFreezeCgroup(t *testing.T) {
 	for _, version := range []version{v2, v1} {
 		t.Run(string(version), func(t *testing.T) {

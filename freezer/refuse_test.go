@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,6 +220,7 @@ func TestRefuseCgroup(t *testing.T) {
 			if err := c.Enter(f.GuardPID()); err != nil {
 				t.Fatal(err)
 			}
+			mustRefuse(t, f.Check(o, ScopeCgroup), "guard")
 			_, err = f.Freeze(t.Context(), o, ScopeCgroup, time.Second)
 			mustRefuse(t, err, "guard")
 			if err := (&ChildCgroup{place: place{dir: c.place.mount}}).Enter(f.GuardPID()); err != nil {
@@ -264,6 +267,35 @@ func TestRefuseParentFrozen(t *testing.T) {
 	}
 	_, err = f.Freeze(t.Context(), o, ScopeCgroup, time.Second)
 	mustRefuse(t, err, "already frozen")
+}
+
+// The daemon may live in the client's cgroup, or in one below it.
+func TestRefuseOwnCgroup(t *testing.T) {
+	c := inCgroup(t, v2)
+	v := victimIn(t, c, 0)
+	inner := filepath.Join(c.Path(), "inner")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		v.kill()
+		eventually(t, "the inner cgroup is removed", func() bool { return os.Remove(inner) == nil })
+	})
+	for _, home := range []string{c.Path(), inner} {
+		dir, err := os.Open(home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv := self("daemon", filepath.Join(t.TempDir(), "journal"), v.client.String(), v.server.String(), string(ScopeCgroup), "1m")
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+		out, err := cmd.Output()
+		dir.Close()
+		if err == nil || !strings.Contains(string(out), "is the daemon's own cgroup, or above it") {
+			t.Errorf("from %s: %v, %q", home, err, out)
+		}
+	}
+	v.mustMove(t, "after a refusal")
 }
 
 func TestRefuseRoot(t *testing.T) {
