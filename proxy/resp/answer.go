@@ -10,7 +10,6 @@ const maxText = 64
 type answer struct {
 	kind   byte // first byte of the reply; 0: nothing was read
 	null   bool
-	size   int64 // elements of an aggregate
 	buf    [maxText]byte
 	n      int
 	first  int64 // the first element, if it is an integer

@@ -27,6 +27,10 @@
 // Not here: sockets, time, faults, decisions. An absolute expiry (EXAT, PXAT,
 // EXPIREAT, PEXPIREAT) needs a wall clock, so the TTL of such an op is 0; so is
 // the TTL that a script computes from more than one argument. Subscriptions,
-// MONITOR, replication and CLIENT REPLY OFF are not followed: the connection
-// then goes blind and says so with one mark. FCALL is no op.
+// MONITOR, replication and CLIENT REPLY OFF are not followed, nor is what comes
+// behind an AUTH that was sent while replies were due (some servers then leave
+// its own reply out): the connection goes blind and says so with one mark.
+// FCALL is no op. A script that a rule does not name and whose text was never
+// seen is none either, so the attempt that is answered NOSCRIPT mostly is not.
+// Where a reply cannot tell the outcome, it is Unknown.
 package resp

@@ -186,7 +186,7 @@ func (r *replies) bulk(b []byte) (int, event) {
 func (r *replies) aggregate(n int, size int64) event {
 	aside := r.kind == '>' || r.kind == '|'
 	if r.want && !aside && r.depth == r.base {
-		r.answer = answer{kind: r.kind, size: size}
+		r.answer = answer{kind: r.kind}
 	}
 	if r.want && !aside && r.depth == r.base+1 {
 		r.answer.others++

@@ -476,6 +476,27 @@ func TestAnsweredOpsAreLetGo(t *testing.T) {
 	}
 }
 
+// Closing the gap at the front of the queue must be worth its cost.
+func TestQueueIsClosedUpSeldom(t *testing.T) {
+	const depth, rounds = 4096, 100_000
+	var q queue
+	for range depth {
+		q.push(entry{act: selects})
+	}
+	moves, head := 0, 0
+	for range rounds {
+		q.pop()
+		q.push(entry{act: selects})
+		if q.head < head {
+			moves++
+		}
+		head = q.head
+	}
+	if limit := 2 * rounds / depth; moves > limit || q.len() != depth {
+		t.Errorf("moved %d times, want at most %d; length %d", moves, limit, q.len())
+	}
+}
+
 func TestManyOpsWithoutReplyGoBlind(t *testing.T) {
 	tr := newTracker()
 	request := []byte(strings.Repeat(words("INCR f"), 1000))
