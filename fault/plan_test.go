@@ -101,6 +101,9 @@ func TestWhatMatches(t *testing.T) {
 	db2.DB = 2
 	script := acquire("EVALSHA", lock.Granted)
 	script.NX = false
+	advisory := &lock.Op{Proto: lock.Postgres, Kind: lock.Acquire, Verb: "SELECT", Key: "42", Outcome: lock.Granted}
+	plain := redisOp(lock.Store, "SET", "a", lock.Granted)
+	many := redisOp(lock.Acquire, "MSETEX", "a", lock.Granted)
 
 	for _, c := range []struct {
 		rule string
@@ -115,6 +118,12 @@ func TestWhatMatches(t *testing.T) {
 		{"stall-after SETNX=1s", before(acquire("SET", lock.Pending)), "no"},
 		{"stall-before SETNX=1s", before(acquire("SET", lock.Pending)), "lock:c"},
 		{"stall-before SETNX=1s", after(acquire("SET", lock.Granted)), "no"},
+		{"stall-after SETNX=1s", after(plain), "no"},
+		{"stall-after SETNX=1s", after(many), "no"},
+		{"stall-after acquire(42)=1s", after(advisory), "42"},
+		{"stall-after acquire(43)=1s", after(advisory), "no"},
+		{"stall-after WAIT=1s", after(redisOp(lock.Other, "WAIT", "", lock.Done)), ""},
+		{"stall-after GET(a)=1s", after(redisOp(lock.Other, "GET", "", lock.Done)), "no"},
 		{"stall-after SET=1s", after(acquire("SET", lock.Granted)), "lock:c"},
 		{"stall-after SET=1s", after(acquire("SET", lock.Refused)), "no"},
 		{"stall-after SET=1s", after(store), "lock:c"},
@@ -153,6 +162,7 @@ func TestWhatMatches(t *testing.T) {
 		{"stall-before UPDATE(counter)=1s", before(sqlOp(lock.Write, "UPDATE", "jobs.counter")), "jobs.counter"},
 		{"stall-before UPDATE(public.counter)=1s", before(sqlOp(lock.Write, "UPDATE", "counter")), "counter"},
 		{"stall-before UPDATE(jobs.counter)=1s", before(sqlOp(lock.Write, "UPDATE", "counter")), "no"},
+		{"stall-before UPDATE(counter)=1s", before(sqlOp(lock.Write, "UPDATE", "counter.other")), "no"},
 		{"stall-before UPDATE(count)=1s", before(sqlOp(lock.Write, "UPDATE", "counter")), "no"},
 		{"stall-before commit=1s", before(commit(false, sure)), ""},
 		{"stall-before commit=1s", before(commit(false, lock.Attribution{}, "b", "a")), "a"},
@@ -372,6 +382,7 @@ func TestRefusedWhenArmed(t *testing.T) {
 		{[]string{"freeze-before write=40s"}, Limits{}, "arm rule --freeze-before write=40s: a freeze of 40s cannot fit --max-freeze=30s, expected a shorter one or a higher limit"},
 		{[]string{"freeze-after write=ttl+2s"}, Limits{MaxFreeze: time.Second}, "arm rule --freeze-after write=ttl+2s: a freeze of ttl+2s cannot fit --max-freeze=1s, expected a shorter one or a higher limit"},
 		{[]string{"freeze-after write=ttl+40s"}, Limits{}, ""},
+		{[]string{"freeze-after write=30s"}, Limits{}, ""},
 		{[]string{"freeze-after write=40s"}, Limits{MaxFreeze: time.Minute}, ""},
 		{[]string{"stall-after write=40s"}, Limits{}, ""},
 		{[]string{"stall-after write=1s,name=a", "stall-after read=1s,name=a"}, Limits{}, "arm rule --stall-after read=1s,name=a: another rule has the name a, expected a name of its own"},
@@ -462,13 +473,14 @@ func TestUsesShowTheNearest(t *testing.T) {
 		p.Decide(before(outside), 0)
 	}
 	p.Decide(before(sqlOp(lock.Read, "SELECT", "users")), 0)
+	p.Decide(before(&lock.Op{Proto: lock.Postgres, Kind: lock.Begin, Verb: "BEGIN"}), 0)
 	p.Decide(before(redisOp(lock.Acquire, "SET", "lock:job", lock.Pending)), 0)
 	p.Decide(after(redisOp(lock.Acquire, "SET", "lock:job", lock.Granted)), 0)
 	uses := p.Uses()
 	for i, want := range [][]Count{
-		{{"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}},
-		{{"SET(lock:job)", 1}, {"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}},
-		{{"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}},
+		{{"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}, {"BEGIN", 1}},
+		{{"SET(lock:job)", 1}, {"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}, {"BEGIN", 1}},
+		{{"UPDATE(counter) outside a section", 3}, {"BEGIN", 1}, {"SELECT(users)", 1}},
 	} {
 		if !reflect.DeepEqual(uses[i].Nearest, want) {
 			t.Errorf("%s: %v, want %v", uses[i].Text, uses[i].Nearest, want)
@@ -493,6 +505,18 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if n := len(p.Uses()[2].Nearest); n != 5 {
 		t.Errorf("%d nearest events", n)
+	}
+	// The second rule counts nothing that it chooses by, so it goes on.
+	full := armedWith(t, Limits{}, "stall-before DEL=2s")
+	for i := range mostNames + 1 {
+		d := full.Decide(before(redisOp(lock.Release, "DEL", fmt.Sprintf("k%d", i), lock.Pending)), 0)
+		full.Ended(d.Injection, 0)
+		if counted := i < mostNames; d.Act != Stall || counted != (d.Ordinal == 1) {
+			t.Fatalf("event %d: %+v", i, d)
+		}
+	}
+	if len(full.rules[0].counts) != mostNames {
+		t.Errorf("%d names", len(full.rules[0].counts))
 	}
 	long := strings.Repeat("k", 1<<20)
 	if d := p.Decide(before(redisOp(lock.Release, "DEL", long, lock.Pending)), 0); len(d.Matched) > 100 {

@@ -48,6 +48,16 @@ func TestNextTickStartsThePlan(t *testing.T) {
 	}
 }
 
+func TestTickStartsThePlan(t *testing.T) {
+	p := armedWith(t, Limits{}, "stall-after tick(1s)=1ms")
+	if d := p.Tick(5*second, []string{"A1"}); d != nil {
+		t.Errorf("at the start: %+v", d)
+	}
+	if d := p.Tick(6*second, []string{"A1"}); len(d) != 1 {
+		t.Errorf("a period later: %+v", d)
+	}
+}
+
 func TestTickWithoutActors(t *testing.T) {
 	p := armedWith(t, Limits{}, "freeze-after tick(1s)#1=1s")
 	p.Start(0)
@@ -84,7 +94,7 @@ func TestLateTicksAreOne(t *testing.T) {
 	if d := p.Tick(5*second+1, []string{"A1"}); len(d) != 1 || d[0].Ordinal != 1 {
 		t.Errorf("%+v", d)
 	}
-	if at, _ := p.NextTick(5*second + 1); at != 6*second || barred(p, 0, LateTick) != 4 {
+	if at, _ := p.NextTick(5*second + 1); at != 6*second || barred(p, 0, LateTick) != 4 || p.Uses()[0].Seen != 5 {
 		t.Errorf("next %d, %+v", at, p.Uses())
 	}
 }
