@@ -32,11 +32,12 @@ type columnState struct {
 type groupState struct {
 	last     *Term
 	lapses   int
-	seen     bool // a release was requested
+	seen     bool // a holder released or renewed one
 	isMarker bool
 }
 
-func (g *groupState) released() { g.seen, g.isMarker, g.lapses = true, false, 0 }
+// kept notes that a holder released or renewed a key: it is a lock.
+func (g *groupState) kept() { g.seen, g.isMarker, g.lapses = true, false, 0 }
 
 // group returns a key's shape: every run of letters and digits that has a
 // digit in it becomes a star.
@@ -260,16 +261,18 @@ func (l *Ledger) Learn(ops []*Op) {
 		}
 	}
 	for _, op := range ops {
-		if op.Kind != Release {
+		if op.Kind != Release && op.Kind != Renew {
 			continue
 		}
 		id := IDOf(op)
 		if op.Guarded && tokens[holding{id, tokenText(op.Token)}] {
-			l.Promote(id.Upstream, id.DB, id.Key)
-			l.groupOf(id).released()
+			if op.Kind == Release {
+				l.Promote(id.Upstream, id.DB, id.Key)
+			}
+			l.groupOf(id).kept()
 		}
 		if !op.Guarded && actors[holding{id, op.Actor}] {
-			l.groupOf(id).released()
+			l.groupOf(id).kept()
 		}
 	}
 	for g, held := range taken {

@@ -91,7 +91,7 @@ func (l *Ledger) requestRelease(op *Op) {
 	}
 	op.Term = Attribution{ID: t.ID, Confidence: 1}
 	t.Releases++
-	l.groupOf(t.Lock).released()
+	l.groupOf(t.Lock).kept()
 	if t.Release == nil {
 		t.Release, t.ReleaseAt = op, op.A
 	}
@@ -185,6 +185,7 @@ func (l *Ledger) requestRenew(op *Op) {
 	t := l.owner(k, op)
 	if t != nil {
 		op.Term = Attribution{ID: t.ID, Confidence: 1}
+		l.groupOf(t.Lock).kept()
 	}
 	if moved := l.renewed(k, op); moved != nil {
 		l.suspend(moved, op)

@@ -290,3 +290,104 @@ func TestAddressAloneIsWeakEvidence(t *testing.T) {
 		t.Errorf("attribution %+v, want 0.40", op.Term)
 	}
 }
+
+func TestALeaderThatOnlyRenewsHoldsALock(t *testing.T) {
+	l := newTape()
+	for i := range 6 {
+		tok := string(rune('a' + i))
+		op := l.acquire(Instant(2000*i+10), "A", 1, tok)
+		if l.Term(op.Term.ID).Marker {
+			t.Fatal("a key that its holder renews is a lock, though it is never released")
+		}
+		l.do(Instant(2000*i+100), &Op{Session: 1, Actor: "A", Kind: Renew, Key: "lock:c", Guarded: true, Token: l.v(tok), TTL: 500 * time.Millisecond}, Done)
+	}
+}
+
+func TestLearnKnowsWhatComesLater(t *testing.T) {
+	l := newTape()
+	l.KeepAll()
+	marker := func(token string) *Op {
+		return &Op{Session: 1, Actor: "A", Kind: Acquire, Key: "idem:" + token, NX: true, Token: l.v(token), Outcome: Granted}
+	}
+	ops := []*Op{
+		store(l, 1, "A", "ta"),
+		marker("1"), marker("2"), marker("3"),
+		{Session: 1, Actor: "A", Kind: Release, Key: "lock:c", Guarded: true, Token: l.v("ta")},
+	}
+	l.Learn(ops)
+	first := l.do(10, ops[0], Done)
+	want(t, first, 1, 1)
+	want(t, l.do(20, l.write("A", 2), Done), 1, 0.90)
+	if op := l.do(30, ops[1], Granted); !l.Term(op.Term.ID).Marker {
+		t.Error("three of its kind are taken and none is released")
+	}
+	want(t, l.do(40, l.write("A", 2), Done), 1, 0.90)
+	l.do(50, store(l, 1, "A", "ta"), Done)
+	if got := l.Term(1); got.Renewals != 1 || got.LeaseEnd.Earliest < 540*ms {
+		t.Errorf("a SET of its own token renews: %+v", got)
+	}
+}
+
+func TestFenceColumnIsLearned(t *testing.T) {
+	l := newTape()
+	id := LockID{Key: "lock:c"}
+	for i := range 3 {
+		if l.FenceColumn(id, "counter", "fence") {
+			t.Fatal("two sections are too few")
+		}
+		n := string(rune('5' + i))
+		at := Instant(100 * i)
+		l.acquire(at+10, "A", 1, "t"+n)
+		l.do(at+12, &Op{Session: 1, Actor: "A", Kind: Fence, Key: "f", Fence: int64(5 + i), HasFence: true}, Done)
+		w := l.write("A", 2, Assign{Column: "value", Value: l.v(n)}, Assign{Column: "fence", Value: l.v(n)})
+		w.SQL.Where = append(w.SQL.Where, Cond{"fence", "<", l.v(n)})
+		l.do(at+20, w, Done)
+		l.do(at+30, l.release("A", 1, "t"+n), Done)
+	}
+	if !l.FenceColumn(id, "public.counter", "fence") || !l.IsFence("counter", "fence") {
+		t.Error("three sections compared it with their own fence")
+	}
+	for _, column := range []string{"value", "id"} {
+		if l.FenceColumn(id, "counter", column) || l.IsFence("counter", column) {
+			t.Errorf("%s only happens to be equal, or is not", column)
+		}
+	}
+}
+
+func TestNumbersAreNoTokens(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "1")
+	want(t, l.do(20, l.write("B", 3, Assign{Column: "value", Value: l.v("1")}), Done), 0, 0)
+	want(t, l.do(30, l.release("A", 1, "1"), Done), 1, 1)
+	want(t, l.do(40, l.release("A", 1, "1"), NotHeld), 1, 1)
+	if l.Term(1).Lost != nil {
+		t.Error("a second release tells nothing of the lease")
+	}
+}
+
+func TestUnknownProcessesAreNotOne(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "", 1, "ta")
+	want(t, l.do(20, l.write("", 2), Done), 1, 0.40)
+	l.do(30, &Op{Session: 5, Kind: Release, Key: "lock:c"}, Done)
+	if !l.Term(1).Open() {
+		t.Error("a DEL on another connection may be another process's")
+	}
+}
+
+func TestAbandonedSectionsEnd(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	op := l.acquire(10, "B", 2, "tb")
+	op.Key = "other"
+	l.acquire(Instant((20 * time.Minute).Milliseconds()), "C", 3, "tc")
+	if got := l.Term(1); got.EndBy != Abandoned {
+		t.Errorf("nothing was heard of it for twenty minutes: %+v", got)
+	}
+}
+
+func TestLockIDString(t *testing.T) {
+	if got := (LockID{Key: "k"}).String() + "," + (LockID{Key: "k", DB: 2}).String(); got != "k,k db 2" {
+		t.Error(got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -45,7 +46,7 @@ type tally struct {
 func (c *kase) counter(inv Invariant) {
 	t := &tally{c: c, inv: inv, conds: conditions(inv.Query), start: inv.Start, known: inv.HasStart,
 		out: Counter{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column, Start: inv.Start, End: inv.End}}
-	writes := t.writes()
+	writes := t.ofRow(t.writes())
 	for _, w := range writes[t.epoch(writes):] {
 		t.add(w)
 	}
@@ -93,6 +94,30 @@ func (t *tally) writes() []*write {
 // before reports whether the first reading already has what the write did.
 func (t *tally) before(w *write) bool {
 	return t.inv.HasStart && t.inv.ReadAt != 0 && w.state == accepted && w.hi <= t.inv.ReadAt
+}
+
+// ofRow leaves out the writes that insert or delete another row than the one that
+// is updated, and gives the sum up where that cannot be told.
+func (t *tally) ofRow(writes []*write) []*write {
+	rows := map[string]bool{}
+	for _, w := range writes {
+		if w.op.Verb == "UPDATE" {
+			rows[w.row] = true
+		}
+	}
+	if len(rows) != 1 {
+		t.out.Unbounded = len(rows) > 1
+		return writes
+	}
+	var out []*write
+	for _, w := range writes {
+		if !rows[w.row] && w.row != unknownRow && !strings.HasSuffix(w.row, "/") {
+			continue
+		}
+		t.out.Unbounded = t.out.Unbounded || !rows[w.row] && w.op.Verb == "INSERT"
+		out = append(out, w)
+	}
+	return out
 }
 
 // concerns reports whether the write may have changed the counter.

@@ -110,7 +110,8 @@ const perLock = 1000
 
 // emit adds a verdict about a lock, of its code's class.
 func (c *kase) emit(id lock.LockID, v Verdict, cited ...*lock.Op) {
-	c.emitAs(id, codes[v.Code].class, v, cited...)
+	_, class := about(v.Code)
+	c.emitAs(id, class, v, cited...)
 }
 
 // emitAs adds a verdict about a lock. Across a gap it is at most LIKELY.
@@ -119,7 +120,8 @@ func (c *kase) emitAs(id lock.LockID, class Class, v Verdict, cited ...*lock.Op)
 	if purpose == "efficiency" && id.Key != "" {
 		return
 	}
-	v.Name, v.Class = codes[v.Code].name, class
+	v.Name, _ = about(v.Code)
+	v.Class = class
 	v.Harm = v.Class == Harm || v.Class == Declared && declared
 	if id.Key != "" {
 		v.Lock = id.String()
@@ -179,19 +181,29 @@ func firstOp(v Verdict) uint64 {
 	return v.Ops[0]
 }
 
-var codes = map[string]struct {
-	name  string
-	class Class
-}{
-	"LF101": {"lease-overrun", Hazard},
-	"LF102": {"overlap", Hazard},
-	"LF103": {"stale-write", Hazard},
-	"LF104": {"lost-update", Harm},
-	"LF105": {"fence-regression", Harm},
-	"LF201": {"fence-rejected", Good},
-	"LF301": {"unsafe-release", Harm},
-	"LF305": {"double-grant", Declared},
-	"LF308": {"wrote-without-lock", Declared},
-	"LF309": {"fence-inversion", Declared},
-	"LF403": {"counter-mismatch", Harm},
+// about returns a code's name and class.
+func about(code string) (name string, class Class) {
+	switch code {
+	case "LF101":
+		return "lease-overrun", Hazard
+	case "LF102":
+		return "overlap", Hazard
+	case "LF103":
+		return "stale-write", Hazard
+	case "LF104":
+		return "lost-update", Harm
+	case "LF105":
+		return "fence-regression", Harm
+	case "LF201":
+		return "fence-rejected", Good
+	case "LF301":
+		return "unsafe-release", Harm
+	case "LF305":
+		return "double-grant", Declared
+	case "LF308":
+		return "wrote-without-lock", Declared
+	case "LF309":
+		return "fence-inversion", Declared
+	}
+	return "counter-mismatch", Harm
 }

@@ -290,7 +290,8 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 		if op.R > t.LeaseEnd.Earliest {
 			return nil
 		}
-		if t.ID == op.Term.ID || t.Actor == op.Actor && t.Actor != "" || t.Session == op.Session {
+		// Of a client that is not known it cannot be said that it is another one.
+		if t.ID == op.Term.ID || t.Actor == op.Actor || t.Actor == "" || op.Actor == "" || t.Session == op.Session {
 			return nil
 		}
 		if c.goneBefore(t, op) {

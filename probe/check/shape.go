@@ -95,20 +95,39 @@ func (c *kase) rowOf(op *lock.Op) string {
 				parts = append(parts, a.Column+"="+text(a.Value))
 			}
 		}
-		slices.Sort(parts)
-		return strings.Join(parts, "&")
+		return rowName(op, parts)
 	}
+	guarded := false
 	for _, w := range op.SQL.Where {
 		switch {
 		case s.mutable[w.Column]:
+			guarded = true
 		case w.Op == "=" && w.Value.Known():
 			parts = append(parts, w.Column+"="+text(w.Value))
 		default:
 			return unknownRow
 		}
 	}
+	if len(parts) == 0 && guarded && s.keyed() {
+		return unknownRow
+	}
+	return rowName(op, parts)
+}
+
+func rowName(op *lock.Op, parts []string) string {
 	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), "&")
+	return op.Upstream + "/" + strings.Join(slices.Compact(parts), "&")
+}
+
+// keyed reports whether the table's rows are told apart by a column that does
+// not change. One whose are not is taken to have a single row.
+func (s *shape) keyed() bool {
+	for column := range s.keys {
+		if !s.mutable[column] {
+			return true
+		}
+	}
+	return false
 }
 
 func text(v lock.Value) string {

@@ -376,3 +376,38 @@ func BenchmarkJudge(b *testing.B) {
 		})
 	}
 }
+
+// lossy simulates runs until one loses an update.
+func lossy(t *testing.T, cfg simConfig) *sim {
+	for seed := range uint64(100) {
+		if s := simulate(seed, cfg); s.value < s.writes {
+			return s
+		}
+	}
+	t.Fatal("no seed loses anything")
+	return nil
+}
+
+func TestTheStepIsLearnedFromCleanSections(t *testing.T) {
+	for _, sections := range []int{8, 40} {
+		in := lossy(t, simConfig{workers: 2, sections: sections, lease: 500 * time.Millisecond, fenced: "0",
+			pauses: 0.02, pause: 800 * time.Millisecond, latency: time.Millisecond}).input()
+		in.Invariants = nil
+		if found := count(Judge(in), "LF104", Proven) > 0; found != (sections == 40) {
+			t.Errorf("two workers with %d sections each: a lost update is found: %v", sections, found)
+		}
+	}
+}
+
+func TestFenceFigure(t *testing.T) {
+	s, err := readScript("testdata/good/LF201-fence-at-the-write.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.in.Invariants = []Invariant{{Kind: "fence", Table: "counter", Column: "fence", End: 2, HasStart: true, HasEnd: true}}
+	got := Judge(s.in).Fences
+	want := FenceFigure{Table: "counter", Column: "fence", Accepted: 1, Rejected: 1, Lowest: 2, Highest: 2, End: 2, Known: true}
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
