@@ -24,7 +24,6 @@ func (t *Tracker) answerError(m message) {
 			t.fail(a.op, m, state)
 		}
 	}
-	t.reply = reply{start: none}
 }
 
 // failQuery ends a Query: the statement that upstream was at has failed, and

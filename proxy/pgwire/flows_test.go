@@ -222,6 +222,19 @@ var (
 			ask UPDATE counter write tx2i [BE]
 			got UPDATE done rows=0 [2C]
 			end UPDATE done [Z]`},
+		{"names and types come from Describe", nil, []any{
+			fe{p("s", "select * from t where a = $1"), ds("s"), syn}, be{parsed, types(17), rowd("n", 20, "u", 2950, "ok", 16), z('I')},
+			fe{bin(b("", "s", "x")), e(""), syn}, be{boundOK, data(eight, "0123456789abcdef", "\x01"), c("SELECT 1"), z('I')},
+		}, `
+			ask SELECT t read tx1i [BE]
+			got SELECT done rows=1 n=8 u=` + show(hasher.Of([]byte("30313233-3435-3637-3839-616263646566"))) + ` ok=` + show(hasher.Of([]byte("t"))) + ` [2DC]
+			end SELECT done [Z]`},
+		{"formats that are not known", nil, []any{
+			fe{p("", sqlRead)}, []byte("B\x00\x00\x00\x0c\x00\x00\x00\x00\x00\x00\x00\x05"), fe{e(""), syn}, be{parsed, boundOK, data("7"), c("SELECT 1"), z('I')},
+		}, `
+			ask SELECT counter read tx1i [PBE]
+			got SELECT done rows=1 [12DC]
+			end SELECT done [Z]`},
 		{"psycopg", nil, []any{
 			fe{p("", sqlWrite), b("", "", "8", "1"), dp(""), e(""), syn}, be{parsed, boundOK, noData, c("UPDATE 1"), z('I')},
 			fe{p("_pg3_0", sqlWrite), syn}, be{parsed, z('I')},

@@ -20,13 +20,13 @@ func (p *parser) selects(t *template) {
 	if p.word("FROM") {
 		p.from(t)
 	}
-	if p.word("WHERE") {
+	if !t.shape.Opaque && p.word("WHERE") {
 		p.where(t)
 	}
 	p.tail(t)
 }
 
-// tail reads what follows the WHERE of a SELECT.
+// tail reads what is left of a SELECT.
 func (p *parser) tail(t *template) {
 	for !p.end() {
 		switch {
@@ -43,19 +43,18 @@ func (p *parser) tail(t *template) {
 	}
 }
 
+// selectEnd are the words that end a FROM clause.
+var selectEnd = []string{"WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"}
+
 // from reads a FROM clause. The first table is the statement's; with a second
-// one no condition can be told apart, and the WHERE is passed over.
+// one, no condition can be told to be about it.
 func (p *parser) from(t *template) {
 	p.source(t)
 	if t.shape.Table != "" {
 		t.kind = lock.Read
 	}
-	if p.tok.op(",") || p.any("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "TABLESAMPLE") {
+	if !p.end() && !p.any(selectEnd...) {
 		t.shape.Opaque = true
-	}
-	p.until("WHERE", "GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
-	if t.shape.Opaque && p.word("WHERE") {
-		p.until("GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
 	}
 }
 

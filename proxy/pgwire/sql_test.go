@@ -104,7 +104,7 @@ func TestReadSQL(t *testing.T) {
 		{"negative without a space", `update t set a=-1 where b=-$1 and c=+2`, []string{"write UPDATE t set a=-1 where c=2 opaque"}},
 
 		// Conditions.
-		{"mirrored", `select a from t where $1 > b and 5 <= c and 'x' = d and 1 <> e and 2 != f`, []string{"read SELECT t where b<$1,c>=5,d=x,e<>1,f<>2 cols a"}},
+		{"mirrored", `select a from t where $1 > b::int and 5 <= c and 'x' = d and 1 <> e and 2 != f`, []string{"read SELECT t where b<$1,c>=5,d=x,e<>1,f<>2 cols a"}},
 		{"parens", `select a from t where (b = 1) and ((c = 2 and d = 3)) and (e) = 4`, []string{"read SELECT t where b=1,c=2,d=3 cols a opaque"}},
 		{"or", `select a from t where b = 1 or c = 2`, []string{"read SELECT t cols a opaque"}},
 		{"and or", `select a from t where b = 1 and c = 2 or d = 3`, []string{"read SELECT t cols a opaque"}},
@@ -136,6 +136,8 @@ func TestReadSQL(t *testing.T) {
 		{"only", `select a from only t * as x(b) where b = 1`, []string{"read SELECT t where b=1 cols a"}},
 		{"join", `select a from t join u on t.x = u.x where u.y = 5`, []string{"read SELECT t cols a opaque"}},
 		{"comma", `select a from t, u where u.y = 5 for update`, []string{"read SELECT t cols a forupdate opaque"}},
+		{"join in parens", `select a from (t join u on t.x = u.x) where u.y = 5`, []string{"read SELECT t cols a opaque"}},
+		{"tablesample", `select a from t tablesample system (1) where b = 1`, []string{"read SELECT t cols a opaque"}},
 		{"subselect", `select a from (select b from t where c = 1) x where d = 2`, []string{"read SELECT t cols a opaque"}},
 		{"function source", `select * from generate_series(1, 3) g where g = 1`, []string{"- SELECT cols * opaque"}},
 		{"no table", `select 1`, []string{"- SELECT cols ?"}},
@@ -152,6 +154,7 @@ func TestReadSQL(t *testing.T) {
 		{"insert", `INSERT INTO counter (id, value) VALUES (1, $1)`, []string{"write INSERT counter set id=1,value=$1"}},
 		{"insert returning", `insert into s.t as x (a) values (default) returning id, a as b, *`, []string{"write INSERT s.t set a=? cols id,a,* returning"}},
 		{"insert rows", `insert into t (a, b) values (1, 2), (3, 4)`, []string{"write INSERT t set a=1,b=2 opaque"}},
+		{"insert rows and more", `insert into t (a) values (1), (2) on conflict (a) do update set b = 3 returning a`, []string{"write INSERT t set a=1,b=3 cols a returning upsert opaque"}},
 		{"insert without columns", `insert into t values (1, 2)`, []string{"write INSERT t opaque"}},
 		{"insert select", `insert into t (a) select b from u join v on u.x = v.x where c = 1 on conflict do nothing returning a`, []string{"write INSERT t set a=? cols a returning opaque"}},
 		{"insert default values", `insert into t default values`, []string{"write INSERT t"}},
@@ -191,6 +194,7 @@ func TestReadSQL(t *testing.T) {
 
 		// Prepared statements.
 		{"prepare", `prepare p (int) as update t set a = $1 where b = 2`, []string{"- PREPARE prepare p (write UPDATE t set a=$1 where b=2)"}},
+		{"prepare of a catalog", `prepare p as select * from pg_class`, []string{"- PREPARE prepare p (- SELECT pg_class cols * system)"}},
 		{"execute", `execute p(1, 'x', now())`, []string{"- EXECUTE run p 1 x ?"}},
 		{"deallocate", `deallocate prepare p; deallocate all; discard all; discard temp`, []string{"- DEALLOCATE forget p", "- DEALLOCATE clear", "- DISCARD clear", "- DISCARD"}},
 

@@ -357,6 +357,36 @@ func TestStatementsAreBounded(t *testing.T) {
 	}
 }
 
+func TestStore(t *testing.T) {
+	s := store[int]{entries: 8, bytes: 1000}
+	get := func(key string) int { v, _ := s.get([]byte(key)); return v }
+	s.set("a", 1)
+	s.set("b", 2)
+	s.set("c", 3)
+	s.set("x", 9) // the younger generation is full
+	if get("a") != 1 || get("b") != 2 || get("c") != 3 {
+		t.Error("a recent entry is gone")
+	}
+	s.drop("b")
+	if get("b") != 0 {
+		t.Error("a dropped entry is there")
+	}
+	s.set("d", 4)
+	s.clear()
+	if get("a")+get("c")+get("d") != 0 {
+		t.Error("entries survive clear")
+	}
+}
+
+// A large message does not leave its buffer behind.
+func TestBuffersShrink(t *testing.T) {
+	pl := newPlayer(t, newTracker()).play(encode(t, started), 0)
+	pl.play([]turn{{true, enc(t, fe{q("select '" + strings.Repeat("x", 500_000) + "'")})}}, 1000)
+	if n := cap(pl.tracker.client.buf); n > keepBuffer {
+		t.Errorf("%d bytes are kept", n)
+	}
+}
+
 func TestCacheIsBounded(t *testing.T) {
 	cache := NewCache()
 	for i := range 5000 {

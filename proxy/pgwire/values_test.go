@@ -20,7 +20,7 @@ func TestValueOfBothFormats(t *testing.T) {
 	}{
 		{oidInt2, int16(-7)}, {oidInt4, int32(math.MinInt32)}, {oidInt8, int64(math.MaxInt64)}, {oidInt8, int64(0)}, {oidOID, uint32(4e9)},
 		{oidBool, true}, {oidBool, false}, {25, "lock"}, {1043, "42"}, {oidBytea, []byte("lo\x00ck")}, {oidBytea, []byte{}},
-		{oidUUID, pgtype.UUID{Bytes: [16]byte{0: 11, 1: 14, 8: 0x8a, 15: 255}, Valid: true}}, {oidFloat8, 2.0}, {oidFloat8, -0.1}, {oidFloat4, float32(1.5)}, {oidJSONB, `{"a":1}`},
+		{oidUUID, pgtype.UUID{Bytes: [16]byte{0: 11, 1: 14, 8: 0x8a, 15: 255}, Valid: true}}, {oidFloat8, 2.0}, {oidFloat8, 1e6}, {oidFloat8, -0.1}, {oidFloat4, float32(1.5)}, {oidJSONB, `{"a":1}`},
 	} {
 		value := func(format int16) lock.Value {
 			b, err := m.Encode(tt.oid, format, tt.v, nil)
@@ -59,6 +59,9 @@ func TestNumeric(t *testing.T) {
 }
 
 func TestValueWithoutType(t *testing.T) {
+	if valueOf(hasher, []byte{1}, oidBool, true) != hasher.Of([]byte("t")) || valueOf(hasher, []byte("on"), oidBool, false) != hasher.Of([]byte("f")) {
+		t.Error("booleans")
+	}
 	for b, want := range map[string]int64{"\xff\xff": -1, "\x00\x00\x00\x07": 7, "\x00\x00\x00\x00\x00\x00\x00\x08": 8} {
 		if v := valueOf(hasher, []byte(b), 0, true); !v.IsInt || v.Int != want {
 			t.Errorf("%q: %+v", b, v)
