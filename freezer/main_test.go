@@ -418,6 +418,14 @@ func victimIn(t testing.TB, c *ChildCgroup, threads int) *victim {
 			t.Fatal(err)
 		}
 	}
+	// Before it is killed: a v1 cgroup that a failed test leaves frozen would
+	// keep it from dying.
+	t.Cleanup(func() {
+		if g, err := openCgroup(c.place); err == nil {
+			g.thaw()
+			g.close()
+		}
+	})
 	return v
 }
 
