@@ -75,7 +75,8 @@ type stage struct {
 	ends   map[string]*end // by connection name
 
 	mu     sync.Mutex
-	said   []string
+	said   []saying
+	step   int
 	quiet  bool           // the script is over
 	owners map[string]int // client address -> pid
 	refuse string         // the freezer's answer, if it is to refuse
@@ -97,7 +98,10 @@ func play(t *testing.T, script string) string {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		if err := s.do(strings.Fields(line), line); err != nil {
+		s.mu.Lock()
+		s.step++
+		s.mu.Unlock()
+		if err := s.do(strings.Fields(line)); err != nil {
 			t.Fatalf("line %d: %s: %v", n+1, line, err)
 		}
 		synctest.Wait()
@@ -120,20 +124,26 @@ func play(t *testing.T, script string) string {
 	return strings.Join(steady(s.said), "\n") + "\n\n" + strings.Join(inOrder(s.file.String()), "\n") + "\n"
 }
 
-// steady sorts what several ends read at one instant, which comes in any order.
-func steady(said []string) []string {
-	reads := func(line string) bool { return strings.Contains(line, " reads ") }
-	for from := 0; from < len(said); from++ {
-		to := from
-		for to < len(said) && reads(said[to]) && strings.Fields(said[to])[0] == strings.Fields(said[from])[0] {
-			to++
-		}
-		slices.SortStableFunc(said[from:max(from, to)], func(a, b string) int {
-			return strings.Compare(strings.Split(a, " reads ")[0], strings.Split(b, " reads ")[0])
-		})
-		from = max(from, to-1)
+// steady sorts what several ends read at one instant of one step, which comes
+// in any order.
+func steady(said []saying) []string {
+	slices.SortStableFunc(said, func(a, b saying) int {
+		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.at, b.at), strings.Compare(a.who, b.who))
+	})
+	var out []string
+	for _, l := range said {
+		out = append(out, fmt.Sprintf("%-6s %s", l.at, l.text))
 	}
-	return said
+	return out
+}
+
+// A saying is one line of the transcript. who is "" for what is not a read:
+// those come first, as a freeze does before the reply that waited for it.
+type saying struct {
+	step int
+	at   time.Duration
+	who  string
+	text string
 }
 
 // inOrder groups the lines of a history by type, ops by their place.
@@ -161,12 +171,16 @@ func (s *stage) say(format string, args ...any) {
 	if s.quiet {
 		return
 	}
-	s.said = append(s.said, fmt.Sprintf("%-6s ", time.Since(s.start))+fmt.Sprintf(format, args...))
+	line := saying{step: s.step, at: time.Since(s.start), text: fmt.Sprintf(format, args...)}
+	if who, _, read := strings.Cut(line.text, " reads "); read {
+		line.who = who
+	}
+	s.said = append(s.said, line)
 }
 
 func (s *stage) clock() lock.Instant { return lock.Instant(time.Since(s.start)) + 1 }
 
-func (s *stage) do(f []string, line string) error {
+func (s *stage) do(f []string) error {
 	rest := func(n int) string { return strings.Join(f[n:], " ") }
 	switch f[0] {
 	case "rule":
