@@ -34,6 +34,7 @@ type keyState struct {
 	lock    bool  // a lock by declaration, exclusive creation or promotion
 	stores  []*Op // candidates
 	kept    bool  // promoted: to be remembered as a lock
+	byToken map[string][]*Term
 }
 
 type actorState struct {

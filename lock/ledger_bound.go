@@ -27,19 +27,20 @@ func (l *Ledger) stale(t *Term, now Instant) bool {
 
 func (l *Ledger) drop(t *Term) {
 	delete(l.terms, t.ID)
-	if left := without(l.tokens[t.Token.Hash], t); len(left) > 0 {
-		l.tokens[t.Token.Hash] = left
-	} else {
-		delete(l.tokens, t.Token.Hash)
+	if k := l.keys[t.Lock]; k != nil {
+		remove(k.byToken, tokenText(t.Token), t)
 	}
-	if !t.HasFence {
-		return
+	remove(l.tokens, t.Token.Hash, t)
+	if t.HasFence {
+		remove(l.fences, fenceID(t.Fence), t)
 	}
-	id := fenceID(t.Fence)
-	if left := without(l.fences[id], t); len(left) > 0 {
-		l.fences[id] = left
+}
+
+func remove[K comparable](m map[K][]*Term, key K, t *Term) {
+	if left := without(m[key], t); len(left) > 0 {
+		m[key] = left
 	} else {
-		delete(l.fences, id)
+		delete(m, key)
 	}
 }
 

@@ -14,8 +14,9 @@ const (
 	maxCandidates = 4096 // Stores that may turn out to be grants, over all keys
 	maxPerKey     = 64   // of those, for one key
 	abandonAfter  = 10 * time.Minute
-	markerAfter   = 3 // lapses in a row
-	learnedAfter  = 3 // sections
+	maxShared     = 256 // terms looked through for one token
+	markerAfter   = 3   // lapses in a row
+	learnedAfter  = 3   // sections
 )
 
 type fenceID int64

@@ -1,6 +1,9 @@
 package lock
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 func (l *Ledger) replyAcquire(op *Op) {
 	a, id := l.actor(op.Actor), IDOf(op)
@@ -42,6 +45,10 @@ func (l *Ledger) grant(k *keyState, op *Op) {
 
 func (l *Ledger) index(k *keyState, t *Term) {
 	k.terms = append(k.terms, t)
+	if k.byToken == nil {
+		k.byToken = map[string][]*Term{}
+	}
+	k.byToken[tokenText(t.Token)] = append(k.byToken[tokenText(t.Token)], t)
 	l.open = append(l.open, t)
 	if t.Marker {
 		return
@@ -103,7 +110,7 @@ func (l *Ledger) requestRelease(op *Op) {
 // had there.
 func (l *Ledger) owner(k *keyState, op *Op) *Term {
 	if op.Guarded {
-		return l.byToken(IDOf(op), op.Token)
+		return k.ofToken(op)
 	}
 	for _, t := range slices.Backward(k.terms) {
 		if t.Actor == op.Actor && (op.Actor != "" || t.Session == op.Session) {
@@ -113,37 +120,26 @@ func (l *Ledger) owner(k *keyState, op *Op) *Term {
 	return nil
 }
 
-// byToken returns the latest term of the lock that was granted with the token.
-func (l *Ledger) byToken(id LockID, token Value) *Term {
-	k := l.keys[id]
-	if k == nil || !token.Known() {
-		return nil
-	}
-	for _, t := range slices.Backward(k.terms) {
-		if t.Token.Same(token) {
+// ofToken returns the term of the lock that was granted with the token. Where
+// clients share a token it is the client's own, open or not, before any other's; a
+// token that another client uses was handed over to it.
+func (k *keyState) ofToken(op *Op) *Term {
+	var own, open, any *Term
+	list := k.byToken[tokenText(op.Token)]
+	for _, t := range slices.Backward(list[max(0, len(list)-maxShared):]) {
+		mine := t.Session == op.Session || t.Actor == op.Actor && op.Actor != ""
+		switch {
+		case mine && t.Open():
 			return t
+		case mine && own == nil:
+			own = t
+		case t.Open() && open == nil:
+			open = t
+		case any == nil:
+			any = t
 		}
 	}
-	for _, t := range slices.Backward(l.tokens[token.Hash]) {
-		if t.Lock == id {
-			return t
-		}
-	}
-	return l.searchToken(id, token)
-}
-
-// searchToken looks among closed terms for a token that is a number, which no
-// index keeps.
-func (l *Ledger) searchToken(id LockID, token Value) *Term {
-	if !token.IsInt {
-		return nil
-	}
-	for _, t := range slices.Backward(l.order) {
-		if t.Lock == id && t.Token.Same(token) {
-			return t
-		}
-	}
-	return nil
+	return cmp.Or(own, open, any)
 }
 
 func (l *Ledger) replyRelease(op *Op) {

@@ -67,7 +67,7 @@ func (c *kase) takenAway(t *lock.Term, release *lock.Op) bool {
 		case op == t.Grant || op == release:
 			return false
 		case op.Kind == lock.Release:
-			return !op.Guarded && mayHave(op)
+			return mayHave(op) && (!op.Guarded || op.Token.Same(t.Token) && op.Term.ID != t.ID)
 		}
 		return op.Kind == lock.Store && mayHave(op) && op.Seq > t.Grant.Seq
 	})
@@ -159,7 +159,7 @@ func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to 
 		for _, a := range active {
 			if a.Latest > b.Earliest {
 				kept = append(kept, a)
-				if !a.t.Token.Same(b.t.Token) {
+				if !sameHolder(a.t, b.t) {
 					f(a.t, b.t, b.Earliest, min(a.Latest, b.Latest))
 				}
 			}
@@ -232,6 +232,10 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 	}
 }
 
+// sameHolder reports whether one client took the lock again with its own token.
+// Two clients that share a token are two holders.
+func sameHolder(a, b *lock.Term) bool { return sameClient(a, b) && a.Token.Same(b.Token) }
+
 func sameClient(a, b *lock.Term) bool {
 	return a.Session == b.Session || a.Actor != "" && a.Actor == b.Actor
 }
@@ -255,7 +259,7 @@ func (c *kase) unsafeReleases() {
 		}
 		proven, likely := []removal{}, []removal{}
 		for _, op := range c.acts[id].all {
-			if op.Kind != lock.Release || op.Guarded || op.Outcome != lock.Done || op.F == 0 {
+			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 {
 				continue
 			}
 			victim := c.removedOther(id, op)
@@ -294,7 +298,7 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 		if t.ID == op.Term.ID || t.Actor == op.Actor || t.Actor == "" || op.Actor == "" || t.Session == op.Session {
 			return nil
 		}
-		if c.goneBefore(t, op) {
+		if op.Guarded && !op.Token.Same(t.Token) || c.goneBefore(t, op) {
 			return nil
 		}
 		return t
@@ -323,7 +327,11 @@ func (c *kase) unsafeRelease(id lock.LockID, level Level, list []removal) {
 	op, b := list[0].op, list[0].victim
 	p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.LeaseEnd.Earliest))
 	p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
-	p.say("However in that time %s of %s, which compares no token, was answered that it had removed the key.", named(op), op.Actor)
+	what := "which compares no token"
+	if op.Guarded {
+		what = "which compares a token that B uses as well"
+	}
+	p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
 	if len(list) > 1 {
 		p.say("This happened %d times; one such release lets the next holder in, whose lock the victim then removes.", len(list))
 	}

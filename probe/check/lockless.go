@@ -99,7 +99,7 @@ func (c *kase) manyTasks(actor string) bool {
 		if t.Actor != actor {
 			continue
 		}
-		if last != nil && (last.End == 0 || last.End > t.Grant.R) {
+		if last != nil && (last.End == 0 || last.End > t.Grant.A) {
 			return true
 		}
 		last = t

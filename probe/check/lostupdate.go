@@ -13,7 +13,7 @@ func (c *kase) lostUpdates() {
 	byCell := c.rmws()
 	for _, k := range sortedCells(byCell) {
 		var pairs []pair
-		overlapping(byCell[k], func(a, b *rmw) {
+		c.overlapping(byCell[k], func(a, b *rmw) {
 			if p, ok := c.pairOf(a, b); ok {
 				pairs = append(pairs, p)
 			}
@@ -220,7 +220,7 @@ func grantedBefore(t *lock.Term, later []*lock.Term, at lock.Instant) *lock.Term
 		if o.Grant.F > at {
 			return nil
 		}
-		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !o.Token.Same(t.Token) {
+		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !sameHolder(o, t) {
 			return o
 		}
 	}

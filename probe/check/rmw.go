@@ -247,14 +247,14 @@ func oversOf(list []*write) []lock.Instant {
 
 // overlapping calls f for every two of the list that were between read and
 // write at the same time.
-func overlapping(list []*rmw, f func(a, b *rmw)) {
+func (c *kase) overlapping(list []*rmw, f func(a, b *rmw)) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b *rmw) int { return cmp.Compare(a.read.op.F, b.read.op.F) })
+	slices.SortStableFunc(list, func(a, b *rmw) int { return cmp.Compare(c.readFrom(a.read), c.readFrom(b.read)) })
 	var active []*rmw
 	for _, m := range list {
 		kept := active[:0]
 		for _, o := range active {
-			if o.write.hi > m.read.op.F {
+			if o.write.hi > c.readFrom(m.read) {
 				kept = append(kept, o)
 				f(o, m)
 			}

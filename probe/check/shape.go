@@ -11,14 +11,11 @@ import (
 type shape struct {
 	mutable map[string]bool // assigned by an UPDATE or ON CONFLICT somewhere
 	keys    map[string]bool // compared with = somewhere
-	// For each column, the UPDATEs that assign it: their other columns, and
-	// those that they compare with =.
-	updates map[string][]update
+	// For each column, what the UPDATEs that assign it assign.
+	updates map[string][][]string
 	seen    map[string]bool
 	opaque  bool // some write of the table was not understood
 }
-
-type update struct{ sets, guards []string }
 
 // A cell is one column of one row: of those rows that the same equality
 // conditions on columns that never change select. row is "?" when unknown.
@@ -30,7 +27,7 @@ func (c *kase) shapeOf(table string) *shape {
 	table = lock.TableName(table)
 	s := c.shapes[table]
 	if s == nil {
-		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][]update{}, seen: map[string]bool{}}
+		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{}}
 		c.shapes[table] = s
 	}
 	return s
@@ -60,25 +57,20 @@ func (s *shape) learn(op *lock.Op) {
 	if op.Verb == "INSERT" && !op.SQL.Upsert {
 		return
 	}
-	var u update
+	var sets []string
 	for _, a := range op.SQL.Set {
-		u.sets = append(u.sets, a.Column)
+		sets = append(sets, a.Column)
 		if op.Verb != "INSERT" || !s.keys[a.Column] {
 			s.mutable[a.Column] = true
 		}
 	}
-	for _, w := range op.SQL.Where {
-		if w.Op == "=" {
-			u.guards = append(u.guards, w.Column)
-		}
-	}
-	text := strings.Join(u.sets, ",") + "|" + strings.Join(u.guards, ",")
+	text := strings.Join(sets, ",")
 	if s.seen[text] || op.Verb == "INSERT" {
 		return
 	}
 	s.seen[text] = true
-	for _, column := range u.sets {
-		s.updates[column] = append(s.updates[column], u)
+	for _, column := range sets {
+		s.updates[column] = append(s.updates[column], sets)
 	}
 }
 
@@ -153,38 +145,24 @@ func (c *kase) guards(op *lock.Op) []lock.Cond {
 }
 
 // versioned reports whether a write of the column is a compare-and-set, or
-// guarded by a version: by equality on a column that every other writer of the
-// column changes too, or that its own term has claimed and every other writer
-// compares.
+// guarded by a version: by equality on a column that every writer of the
+// column changes too.
 func (c *kase) versioned(w *write, column string) bool {
 	for _, g := range c.guards(w.op) {
-		if g.Op != "=" {
-			continue
-		}
-		if g.Column == column {
-			return true
-		}
-		changes, compares := true, true
-		for _, u := range c.shapeOf(w.op.SQL.Table).updates[column] {
-			sets := slices.Contains(u.sets, g.Column)
-			changes = changes && sets
-			compares = compares && (sets || slices.Contains(u.guards, g.Column))
-		}
-		if changes || compares && c.claimed(w, g) {
+		if g.Op == "=" && (g.Column == column || c.changedWith(w.op.SQL.Table, column, g.Column)) {
 			return true
 		}
 	}
 	return false
 }
 
-// claimed reports whether the write's own term had set the guard's column to
-// the value that the guard compares.
-func (c *kase) claimed(w *write, g lock.Cond) bool {
-	if !w.op.Term.Sure() {
-		return false
+// changedWith reports whether every UPDATE that assigns the column assigns the
+// guard as well.
+func (c *kase) changedWith(table, column, guard string) bool {
+	for _, sets := range c.shapeOf(table).updates[column] {
+		if !slices.Contains(sets, guard) {
+			return false
+		}
 	}
-	return slices.ContainsFunc(c.ofTerm[w.op.Term.ID].writes, func(x *write) bool {
-		return x.op.Seq < w.op.Seq && x.row == w.row && x.state == accepted &&
-			slices.ContainsFunc(x.op.SQL.Set, func(a lock.Assign) bool { return a.Column == g.Column && a.Value.Same(g.Value) })
-	})
+	return true
 }
