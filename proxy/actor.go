@@ -48,10 +48,14 @@ func (e *Engine) actorOf(o *Owner) *Actor {
 	return a
 }
 
+// mostActors is how many are remembered before those without a connection are
+// forgotten as they leave.
+const mostActors = 4096
+
 // forgetActor drops an actor that never did anything, so that short
 // connections leave nothing behind. One with a label keeps it for its return.
 func (e *Engine) forgetActor(a *Actor) {
-	if a.Label != "" || len(a.conns) > 0 {
+	if len(a.conns) > 0 || a.held != nil || a.Label != "" && len(e.actors) < mostActors {
 		return
 	}
 	for key, b := range e.actors {

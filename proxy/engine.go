@@ -80,6 +80,11 @@ func (e *Engine) Open(id uint64, p Peer) *conn {
 	c.actor = e.actorOf(p.Owner)
 	c.actor.conns[id] = c
 	e.conns[id] = c
+	for _, in := range e.active {
+		if in.Act == fault.Stall && in.Scope != fault.ScopeConn && in.actor == c.actor {
+			c.stall.Store(in.gate)
+		}
+	}
 	return c
 }
 
@@ -90,9 +95,6 @@ func (e *Engine) Closed(c *conn, now lock.Instant) {
 	e.ledger.Closed(c.id, now)
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
-	if g := c.stall.Load(); g != nil {
-		g.Open()
-	}
 	e.forgetActor(c.actor)
 }
 

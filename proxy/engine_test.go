@@ -157,3 +157,30 @@ func TestLabels(t *testing.T) {
 		t.Errorf("a client without a process: label %q", got)
 	}
 }
+
+// A connection that a stalled process opens meanwhile waits with the others,
+// and the end of one does not let the others go.
+func TestProcessStallCoversItsConnections(t *testing.T) {
+	e := engine(t, "stall-after", "SETNX=1s,scope=process")
+	a, b := e.Open(1, owner("a")), e.Open(2, owner("a"))
+	op := grant(1, "k")
+	_, _ = e.Request(a, op, true, 10)
+	g := e.Reply(a, op, true, 10)
+	late, other := e.Open(3, owner("a")), e.Open(4, owner("b"))
+	if b.stall.Load() != g || late.stall.Load() != g || other.stall.Load() != nil {
+		t.Error("the stall covers other connections than those of the process")
+	}
+	e.Closed(b, 20)
+	if g.Opened() {
+		t.Error("the end of one connection ended the stall")
+	}
+	e.Advance(lock.Instant(10).Add(time.Second))
+	orders, _ := e.Take()
+	if len(orders) != 1 || orders[0].Release == nil {
+		t.Fatalf("orders %+v, want the release", orders)
+	}
+	e.Released(orders[0].Release, false, lock.Instant(10).Add(time.Second))
+	if !g.Opened() {
+		t.Error("the stall goes on")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -101,9 +102,21 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, r Route) error {
 			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
 		case err != nil:
 			s.Log.Warn("accept failed", "listener", ln.Addr().String(), "err", err)
+			pause(ctx)
 			continue
 		}
 		sessions.Go(func() { s.session(ctx, c, r) })
+	}
+}
+
+// pause lets some time pass after a failed accept: descriptors that have run
+// out come back with the end of other sessions.
+func pause(ctx context.Context) {
+	t := time.NewTimer(50 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
