@@ -118,6 +118,7 @@ var bad = []struct{ rule, want string }{
 	{"freeze-after SETNX=800ms,scope=conn", `--freeze-after: SETNX=800ms,scope=conn: column 19: only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-after`},
 	{"freeze-after SETNX=800ms,scope=tree", `--freeze-after: SETNX=800ms,scope=tree: column 19: not yet: scope=tree is not built for a freeze, expected process or cgroup`},
 	{"tick(1s)=800ms,scope=conn", `--stall-after: tick(1s)=800ms,scope=conn: column 22: a tick has no connection, expected scope=process`},
+	{"tick(1s)=800ms,scope=thread", `--stall-after: tick(1s)=800ms,scope=thread: column 22: unknown scope "thread", expected process`},
 
 	// Gates.
 	{"freeze-before write=until:next-write", `--freeze-before: write=until:next-write: column 7: gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms`},

@@ -488,6 +488,39 @@ func TestUsesShowTheNearest(t *testing.T) {
 	}
 }
 
+func TestNearestKnowsClasses(t *testing.T) {
+	p := armedWith(t, Limits{}, "stall-after refused(lock:a)=1s", "stall-after release(lock:a)=1s", "stall-before DEL=1s")
+	p.Decide(before(redisOp(lock.Acquire, "SET", "lock:a", lock.Pending)), 0)
+	for range 2 {
+		p.Decide(before(redisOp(lock.Release, "DEL", "lock:a", lock.Pending)), 0)
+	}
+	uses := p.Uses()
+	if got := uses[0].Nearest; !slices.Equal(got, []Count{{"SET(lock:a)", 1}, {"DEL(lock:a)", 2}}) {
+		t.Errorf("refused: %v", got)
+	}
+	if got := uses[1].Nearest; !slices.Equal(got, []Count{{"DEL(lock:a)", 2}, {"SET(lock:a)", 1}}) {
+		t.Errorf("release: %v", got)
+	}
+	if got := uses[2].Nearest; got != nil {
+		t.Errorf("a rule that matched: %v", got)
+	}
+}
+
+func TestBarredMostFrequentFirst(t *testing.T) {
+	p := armedWith(t, Limits{}, "freeze-before write=ttl,max=1")
+	m := before(sqlOp(lock.Write, "UPDATE", "counter"))
+	for i := range 6 {
+		m.Freezable, m.TTL = i > 0, time.Duration(i/3)*time.Second
+		p.Ended(p.Decide(m, 0).Injection, 0)
+	}
+	want := []Count{{UnknownTTL, 3}, {BudgetSpent, 2}}
+	for range 20 {
+		if got := p.Uses()[0].Barred; !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	p := armedWith(t, Limits{}, "stall-before DEL#1=1s", "stall-before DEL=2s", "stall-before GET=1s")
 	for i := range mostNames + 10 {
