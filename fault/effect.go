@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockfaultd/lockfaultd/internal/nearest"
 )
 
 // effect reads "=" and how long, or until when.
@@ -111,7 +113,7 @@ func (p *parser) gate() error {
 			return p.fail(at, "expected a condition such as next-write, %s", p.found())
 		case !slices.Contains(conditions(), c):
 			return p.fail(at, "unknown condition %s, the nearest known one is %s", quoted(c),
-				nearest(c, append(conditions(), "signal:NAME")))
+				nearest.Word(c, append(conditions(), "signal:NAME")))
 		}
 		if !p.accept("+") {
 			return nil

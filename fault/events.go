@@ -88,41 +88,6 @@ func known() []string {
 	return slices.Concat(classes(), []string{tick}, redisVerbs(), pgVerbs())
 }
 
-// nearest returns the candidate most like word: by letters first, and by their
-// case among equals; the earlier one where even that is equal.
-func nearest(word string, candidates []string) string {
-	best, least := "", 1<<30
-	for _, c := range candidates {
-		d := 64*distance(strings.ToLower(word), strings.ToLower(c)) + min(63, distance(word, c))
-		if d < least {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// distance is the number of bytes to insert, delete or replace to turn a into
-// b. Both are cut, so that hostile input costs little.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
-}
-
 // NamesTable reports whether the name of an event, as a rule writes it with or
 // without its protocol, is that of a table and not of a key.
 func NamesTable(event string) bool {

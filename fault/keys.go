@@ -1,5 +1,7 @@
 package fault
 
+import "github.com/lockfaultd/lockfaultd/internal/nearest"
+
 // keys reads {"," key "=" value}.
 func (p *parser) keys() error {
 	p.keyAt = map[string]int{}
@@ -29,7 +31,7 @@ func (p *parser) key() error {
 		return p.fail(at, "expected one of scope, max, cooldown, name, %s", p.found())
 	case !ok:
 		return p.fail(at, "unknown key %s, the nearest known one is %s", quoted(name),
-			nearest(name, []string{"scope", "max", "cooldown", "timeout", "name", "mode"}))
+			nearest.Word(name, []string{"scope", "max", "cooldown", "timeout", "name", "mode"}))
 	case !p.accept("="):
 		return p.fail(p.pos, `expected "=" after %s, %s`, name, p.found())
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lockfaultd/lockfaultd/internal/nearest"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -105,7 +106,7 @@ func (p *parser) parseFlag() (Act, Phase, error) {
 			return Act(do), Phase(at), nil
 		}
 	}
-	reason := "no such rule flag, expected one like --" + nearest(p.flag, names)
+	reason := "no such rule flag, expected one like --" + nearest.Word(p.flag, names)
 	if slices.Contains(names, p.flag) {
 		reason = "not yet: " + p.flag + " is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after"
 	}
@@ -245,7 +246,7 @@ func (p *parser) meaning(at int) error {
 	case name == tick:
 		return nil
 	case !isClass(name) && !isVerb("", name):
-		return p.fail(at, "unknown event %s, the nearest known one is %s", quoted(name), nearest(name, known()))
+		return p.fail(at, "unknown event %s, the nearest known one is %s", quoted(name), nearest.Word(name, known()))
 	case proto == "":
 		p.rule.Proto = defaultProto(name)
 		if p.rule.Proto == "" && !isClass(name) {

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lockfaultd/lockfaultd/internal/nearest"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -242,8 +243,8 @@ func TestEveryEventCompiles(t *testing.T) {
 				continue
 			}
 			again(t, r)
-			if nearest(strings.ToLower(v), known()) != v && proto != "" && !isClass(strings.ToLower(v)) {
-				t.Errorf("nearest to %s is %s", strings.ToLower(v), nearest(strings.ToLower(v), known()))
+			if nearest.Word(strings.ToLower(v), known()) != v && proto != "" && !isClass(strings.ToLower(v)) {
+				t.Errorf("nearest to %s is %s", strings.ToLower(v), nearest.Word(strings.ToLower(v), known()))
 			}
 		}
 	}

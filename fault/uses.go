@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfaultd/lockfaultd/internal/nearest"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -110,12 +111,12 @@ func (s seen) nearest(r Rule) []Count {
 
 // unlike is how far an event is from the one that a rule names.
 func (e event) unlike(r Rule) int {
-	d := distance(r.Event, e.verb)
+	d := nearest.Distance(r.Event, e.verb)
 	if string(e.kind) == r.Event || r.Event == "refused" && e.kind == lock.Acquire {
 		d = 0
 	}
 	if r.Glob != "" {
-		d += distance(r.Glob, e.name)
+		d += nearest.Distance(r.Glob, e.name)
 	}
 	return d
 }

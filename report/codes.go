@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lockfaultd/lockfaultd/internal/nearest"
 )
 
 // A Code is one entry of the list of verdicts. Codes are stable: a code keeps
@@ -92,7 +94,7 @@ func parseCode(flag string, place int, entry string) (string, error) {
 		return c.Code, nil
 	}
 	return "", fmt.Errorf("--%s: unknown verdict %q in entry %d: the nearest is %s; expected a code or a name, as LF104 or lost-update%s",
-		flag, entry, place, nearest(entry, words), orWords(words))
+		flag, entry, place, closest(entry, words), orWords(words))
 }
 
 func groupWords(flag string) []string {
@@ -119,11 +121,11 @@ func lookup(text string) (Code, bool) {
 	return Code{}, false
 }
 
-// nearest is the known spelling that takes the fewest changes to reach.
-func nearest(entry string, words []string) string {
+// closest is the known spelling that takes the fewest changes to reach.
+func closest(entry string, words []string) string {
 	best, least := "", 1<<30
 	try := func(spelling, shown string) {
-		if d := distance(strings.ToLower(entry), strings.ToLower(spelling)); d < least {
+		if d := nearest.Distance(strings.ToLower(entry), strings.ToLower(spelling)); d < least {
 			best, least = shown, d
 		}
 	}
@@ -135,24 +137,4 @@ func nearest(entry string, words []string) string {
 		try(w, w)
 	}
 	return best
-}
-
-// distance counts the letters to put in, take out or change between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

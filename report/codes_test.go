@@ -70,8 +70,8 @@ func TestNearest(t *testing.T) {
 	for entry, want := range map[string]string{
 		"LF305": "LF305 double-grant", "duble-grant": "LF305 double-grant", "overlaps": "LF102 overlap",
 	} {
-		if got := nearest(entry, nil); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", entry, got, want)
+		if got := closest(entry, nil); got != want {
+			t.Errorf("closest(%q) = %q, want %q", entry, got, want)
 		}
 	}
 }

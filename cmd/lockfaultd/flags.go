@@ -110,7 +110,7 @@ func (o *options) ruleFlags() []cli.Flag {
 	return append(out,
 		&cli.Uint64Flag{Name: "seed", Usage: "`N` makes every random choice; 0: choose one and print it", Destination: &o.seed, Category: "rules"},
 		&cli.IntFlag{Name: "max-frozen", Value: 1, Usage: "most processes frozen at a time", Destination: &o.maxFrozen, Category: "rules"},
-		&cli.DurationFlag{Name: "max-freeze", Value: 30 * time.Second, Usage: "longest freeze that a rule may ask for", Destination: &o.maxFreeze, Category: "rules"},
+		&cli.DurationFlag{Name: "max-freeze", Usage: "longest freeze; unless given, 30s or twice the lease, whichever is more", Destination: &o.maxFreeze, Category: "rules"},
 	)
 }
 

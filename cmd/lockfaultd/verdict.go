@@ -23,36 +23,9 @@ func (w *wrapped) judge(uses []fault.Use) (report.Run, error) {
 	if err != nil {
 		return r, fmt.Errorf("judge: %w", err)
 	}
-	r.Result = check.Judge(check.Input{
-		Ops: h.Ops, Ends: ends(h.Ends), Gaps: gaps(h.Gaps),
-		Declarations: h.Header.Declarations, Invariants: invariantsOf(h.Header.Invariants),
-	})
+	r.Result = check.Judge(check.From(h))
 	r.Injections, r.Started, r.Gaps = h.Injections, h.Header.Started, len(h.Gaps)
 	return r, nil
-}
-
-func invariantsOf(in []history.Invariant) []check.Invariant {
-	out := make([]check.Invariant, 0, len(in))
-	for _, i := range in {
-		out = append(out, check.Invariant(i))
-	}
-	return out
-}
-
-func ends(in []history.End) []check.End {
-	out := make([]check.End, 0, len(in))
-	for _, e := range in {
-		out = append(out, check.End(e))
-	}
-	return out
-}
-
-func gaps(in []history.Gap) []check.Gap {
-	out := make([]check.Gap, 0, len(in))
-	for _, g := range in {
-		out = append(out, check.Gap(g))
-	}
-	return out
 }
 
 func ruleUses(uses []fault.Use) []report.RuleUse {

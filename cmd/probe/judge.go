@@ -52,15 +52,13 @@ func judge(c *cli.Context) (judged, error) {
 		return judged{}, usageError{err}
 	}
 	j := judged{history: h}
-	invariants := merge(fromHeader(h.Header.Invariants), named)
+	in := check.From(h)
+	in.Declarations = append(in.Declarations, declared...)
+	in.Invariants = merge(in.Invariants, named)
 	if url := c.String("database"); url != "" {
-		j.unread = readEnds(c.Context, url, invariants)
+		j.unread = readEnds(c.Context, url, in.Invariants)
 	}
-	j.result = check.Judge(check.Input{
-		Ops: h.Ops, Ends: ends(h.Ends), Gaps: gaps(h.Gaps),
-		Declarations: append(h.Header.Declarations, declared...),
-		Invariants:   invariants,
-	})
+	j.result = check.Judge(in)
 	return j, nil
 }
 
@@ -148,28 +146,4 @@ func readEnds(ctx context.Context, url string, invariants []check.Invariant) (un
 		}
 	}
 	return unread
-}
-
-func fromHeader(in []history.Invariant) []check.Invariant {
-	out := make([]check.Invariant, len(in))
-	for i, inv := range in {
-		out[i] = check.Invariant(inv)
-	}
-	return out
-}
-
-func ends(in []history.End) []check.End {
-	out := make([]check.End, len(in))
-	for i, e := range in {
-		out[i] = check.End(e)
-	}
-	return out
-}
-
-func gaps(in []history.Gap) []check.Gap {
-	out := make([]check.Gap, len(in))
-	for i, g := range in {
-		out[i] = check.Gap(g)
-	}
-	return out
 }

@@ -26,8 +26,9 @@ type Room struct {
 // like of ours but the test rooms.
 var rooms = map[string]Room{
 	"lock":             {Pure: true},
-	"fault":            {Pure: true, Ours: []string{"lock"}},
+	"fault":            {Pure: true, Ours: []string{"lock", "internal/nearest"}},
 	"history":          {Ours: []string{"lock"}},
+	"internal/nearest": {Pure: true},
 	"internal/wire":    {Pure: true, Ours: []string{"lock"}},
 	"proxy":            {Ours: []string{"lock", "fault", "history", "internal/wire"}, Theirs: []string{"golang.org/x/sys"}},
 	"proxy/resp":       {Pure: true, Ours: []string{"lock", "internal/wire"}, Theirs: []string{"github.com/tidwall/redcon"}},
@@ -35,7 +36,7 @@ var rooms = map[string]Room{
 	"freezer":          {Theirs: []string{"golang.org/x/sys", "github.com/mdlayher/netlink"}},
 	"probe/check":      {Pure: true, Ours: []string{"lock", "history"}},
 	"probe":            {Ours: []string{"lock", "history", "probe/check"}, Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
-	"report":           {Ours: []string{"lock", "history", "probe/check"}},
+	"report":           {Ours: []string{"lock", "history", "probe/check", "internal/nearest"}},
 	"internal/config":  {Ours: []string{"lock", "fault"}, Theirs: []string{"github.com/goccy/go-yaml"}},
 	"internal/testbed": {Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"internal/arch":    {},

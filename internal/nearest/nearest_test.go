@@ -1,0 +1,22 @@
+package nearest
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"SETNX", "SETXN", 2}, {"abc", "abc", 0}} {
+		if got := Distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+func TestWordPrefersLettersOverCase(t *testing.T) {
+	for _, tt := range []struct{ word, want string }{{"setnx", "SETNX"}, {"wrte", "write"}, {"WRITE", "write"}, {"", "SET"}} {
+		if got := Word(tt.word, []string{"SETNX", "SET", "write"}); got != tt.want {
+			t.Errorf("Word(%q) = %q, want %q", tt.word, got, tt.want)
+		}
+	}
+}
