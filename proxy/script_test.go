@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,6 +20,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgproto3/v2"
 
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
@@ -210,13 +211,14 @@ func (s *stage) do(f []string) error {
 	case "command":
 		return s.write(s.ends[f[1]].client, multibulk(f[2:]))
 	case "query":
-		return s.write(s.ends[f[1]].client, message('Q', rest(2)+"\x00"))
+		return s.messages(s.ends[f[1]].client, &pgproto3.Query{String: rest(2)})
 	case "reply":
 		return s.write(s.ends[f[1]].upstream, unescape(rest(2)))
 	case "tag":
-		return s.write(s.ends[f[1]].upstream, message('C', rest(3)+"\x00")+message('Z', f[2]))
+		return s.messages(s.ends[f[1]].upstream, &pgproto3.CommandComplete{CommandTag: []byte(rest(3))}, ready(f[2]))
 	case "row":
-		return s.write(s.ends[f[1]].upstream, row(f[3], f[4])+message('C', "SELECT 1\x00")+message('Z', f[2]))
+		return s.messages(s.ends[f[1]].upstream, column(f[3]), &pgproto3.DataRow{Values: [][]byte{[]byte(f[4])}},
+			&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")}, ready(f[2]))
 	}
 	return errors.New("unknown command")
 }
@@ -242,16 +244,25 @@ func multibulk(words []string) string {
 	return out
 }
 
-func message(kind byte, body string) string {
-	b := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))
-	return string(b) + body
+// messages writes Postgres messages in one go.
+func (s *stage) messages(c net.Conn, list ...pgproto3.Message) error {
+	var out []byte
+	for _, m := range list {
+		var err error
+		if out, err = m.Encode(out); err != nil {
+			return err
+		}
+	}
+	return s.write(c, string(out))
 }
 
-// row is a RowDescription of one int8 column and a DataRow.
-func row(column, value string) string {
-	d := "\x00\x01" + column + "\x00" + "\x00\x00\x00\x00" + "\x00\x00" + "\x00\x00\x00\x14" + "\x00\x08" + "\xff\xff\xff\xff" + "\x00\x00"
-	n := binary.BigEndian.AppendUint32(nil, uint32(len(value)))
-	return message('T', d) + message('D', "\x00\x01"+string(n)+value)
+func ready(status string) *pgproto3.ReadyForQuery {
+	return &pgproto3.ReadyForQuery{TxStatus: status[0]}
+}
+
+// column describes a result of one int8 column in text form.
+func column(name string) *pgproto3.RowDescription {
+	return &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte(name), DataTypeOID: 20, DataTypeSize: 8, TypeModifier: -1}}}
 }
 
 // open starts everything at the first connection, when the rules are known.
@@ -344,13 +355,12 @@ func (s *stage) dial(where, pid string) (net.Conn, error) {
 }
 
 func (s *stage) startup(e *end) error {
-	body := "\x00\x03\x00\x00user\x00u\x00\x00"
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)+4))
-	if err := s.write(e.client, string(head)+body); err != nil {
+	err := s.messages(e.client, &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "u"}})
+	if err != nil {
 		return err
 	}
 	synctest.Wait()
-	return s.write(e.upstream, message('R', "\x00\x00\x00\x00")+message('K', "\x00\x00\x00\x07\x00\x00\x00\x09")+message('Z', "I"))
+	return s.messages(e.upstream, &pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: 7, SecretKey: 9}, ready("I"))
 }
 
 func (s *stage) listen(name string, c net.Conn) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // A Network is an in-memory TCP: buffered, with half-close, fit for a synctest
@@ -88,13 +89,24 @@ type name string
 func (name) Network() string  { return "memory" }
 func (n name) String() string { return string(n) }
 
-// A Conn is one end of an in-memory connection.
+// A Conn is one end of an in-memory connection. It has no deadlines: setting
+// one is an error.
 type Conn struct {
-	net.Conn // nil: deadlines are not supported
-	in, out  *buffer
-	local    net.Addr
-	remote   net.Addr
+	in, out *buffer
+	local   net.Addr
+	remote  net.Addr
 }
+
+var errNoDeadlines = errors.New("set deadline: not supported in memory")
+
+// SetDeadline is not supported.
+func (c *Conn) SetDeadline(time.Time) error { return errNoDeadlines }
+
+// SetReadDeadline is not supported.
+func (c *Conn) SetReadDeadline(time.Time) error { return errNoDeadlines }
+
+// SetWriteDeadline is not supported.
+func (c *Conn) SetWriteDeadline(time.Time) error { return errNoDeadlines }
 
 func pipe(client, server net.Addr) (*Conn, *Conn) {
 	a, b := newBuffer(), newBuffer()

@@ -117,6 +117,7 @@ func (t *Tracker) askExecute(m message) {
 	a := asked{typ: 'E', portal: p}
 	g := t.group
 	t.ungroup()
+	t.piped = true
 	if p == nil || c.bad || p.ran {
 		t.ask(a, m)
 		return

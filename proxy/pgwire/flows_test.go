@@ -129,6 +129,27 @@ var (
 			got ABORT done rows=0 [C]
 			ask COMMIT commit tx3 [Q]
 			got COMMIT done rows=0 [C]`},
+		{"a transaction in one Query, and what follows it", nil, []any{
+			fe{q("begin; " + sqlUpdate + "; rollback; " + sqlUpdate)}, be{c("BEGIN"), c("UPDATE 1"), c("ROLLBACK"), c("UPDATE 1"), z('I')},
+		}, `
+			ask BEGIN begin tx1 [Q]
+			ask UPDATE counter write tx1 [Q]
+			ask ROLLBACK rollback tx1 [Q]
+			ask UPDATE counter write tx2i [Q]
+			got BEGIN done rows=0 [C]
+			got UPDATE done rows=1 [C]
+			got ROLLBACK done rows=0 [C]
+			got UPDATE done rows=1 [C]
+			end UPDATE done [Z]`},
+		{"a transaction whose BEGIN was not seen", nil, []any{
+			fe{b("", "adopted"), e(""), syn}, be{boundOK, c("BEGIN"), z('T')},
+			fe{q(sqlUpdate)}, be{c("UPDATE 1"), z('T')},
+			fe{q("commit")}, be{c("COMMIT"), z('I')},
+		}, `
+			ask UPDATE counter write tx1 [Q]
+			got UPDATE done rows=1 [C]
+			ask COMMIT commit tx1 tables=counter [Q]
+			got COMMIT done rows=0 [C]`},
 		{"two-phase", nil, []any{
 			fe{q("begin; " + sqlUpdate + "; prepare transaction 'x'")}, be{c("BEGIN"), c("UPDATE 1"), c("PREPARE TRANSACTION"), z('I')},
 		}, `
@@ -408,6 +429,17 @@ var (
 			got UPDATE rolled-back rows=1 [12C]
 			got SELECT done rows=1 value=1 [TDC]
 			end UPDATE rolled-back [Z]
+			end SELECT done [Z]`},
+		{"more after a Query before the Sync, 18", nil, []any{
+			fe{p("", sqlWrite), b("", "", "1", "1"), e(""), q("select 1")},
+			be{parsed, boundOK, c("UPDATE 1"), rowd("?", 23), data("1"), c("SELECT 1"), z('T')},
+			fe{p("", sqlRead), b("", "", "1"), e(""), syn}, be{parsed, boundOK, data("1"), c("SELECT 1"), z('I')},
+		}, `
+			ask UPDATE counter write tx1i [PBE]
+			got UPDATE done rows=1 [12C]
+			ask SELECT counter read tx2i [PBE]
+			got SELECT done rows=1 value=1 [12DC]
+			end UPDATE done [Z]
 			end SELECT done [Z]`},
 		{"unnamed statement replaced after Bind", nil, []any{
 			fe{p("", sqlWrite), b("x", "", "1", "1"), p("", sqlRead), e("x"), syn}, be{parsed, boundOK, parsed, c("UPDATE 1"), z('I')},

@@ -204,7 +204,7 @@ func (t *Tracker) takeExecute(a *asked, m message) bool {
 		t.takeRow(m, a.op, a.portal)
 	case 'G', 'H':
 		a.copying = m.typ == 'G'
-		t.release()
+		t.reply.start = none // the client must act next
 	case 'd', 'c':
 	case 'C', 's', 'I':
 		op, p := a.op, a.portal
@@ -221,9 +221,6 @@ func (t *Tracker) takeExecute(a *asked, m message) bool {
 	}
 	return true
 }
-
-// release lets go of what has come of a reply: the client must act next.
-func (t *Tracker) release() { t.reply.start = none }
 
 // dropSwallowed drops the Syncs that upstream has read as part of a copy.
 func (t *Tracker) dropSwallowed() {
@@ -246,8 +243,6 @@ func (t *Tracker) takeQuery(a *asked, m message) bool {
 		}
 	case 'D':
 		t.takeRow(m, op, nil)
-	case 'G', 'H':
-		t.release()
 	case 'C':
 		if it == nil {
 			break
@@ -256,7 +251,7 @@ func (t *Tracker) takeQuery(a *asked, m message) bool {
 		if op != nil {
 			t.complete(op, it.tmpl, m)
 		}
-	case 'd', 'c', 'I':
+	case 'G', 'H', 'd', 'c', 'I':
 	default:
 		return false
 	}

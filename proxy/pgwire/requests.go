@@ -106,6 +106,7 @@ func (t *Tracker) request(m message) {
 		t.ungroup()
 		t.ask(asked{typ: m.typ}, m)
 		t.tx.synced()
+		t.piped = t.piped && m.typ != 'S'
 	case 'd', 'c', 'f':
 		t.ungroup()
 		t.copyData()

@@ -124,6 +124,8 @@ func TestReadSQL(t *testing.T) {
 
 		// Select lists and clauses.
 		{"list", `select a, t.b, "C", d as e, count(*), max(f) as m, g::int, *, t.*, 1, 'x' y from t`, []string{"read SELECT t cols a,b,C,d,?,m,g,*,*,?,?"}},
+		{"constants", `select null, true, current_user from t`, []string{"read SELECT t cols ?,?,?"}},
+		{"lateral", `select a from lateral t where b = 1`, []string{"read SELECT t where b=1 cols a"}},
 		{"order", `select a from t where b = 1 order by c limit 1 offset 2`, []string{"read SELECT t where b=1 cols a"}},
 		{"for update", `select a from t where b = 1 for update skip locked`, []string{"read SELECT t where b=1 cols a forupdate"}},
 		{"for no key update", `select a from t for no key update of t nowait`, []string{"read SELECT t cols a forupdate"}},
@@ -225,6 +227,14 @@ func TestReadSQL(t *testing.T) {
 				t.Errorf("%s\n got %q\nwant %q", tt.sql, got, tt.want)
 			}
 		})
+	}
+}
+
+// What is kept of a statement is bounded, and then it is opaque.
+func TestReadLongSQL(t *testing.T) {
+	got := readSQL("update t set a = 1"+strings.Repeat(", b = 2", maxSlots), false)[0]
+	if len(got.set) != maxSlots || !got.shape.Opaque {
+		t.Errorf("%d assignments, opaque %v", len(got.set), got.shape.Opaque)
 	}
 }
 

@@ -47,6 +47,7 @@ type Tracker struct {
 	reply      reply
 	tx         transactions
 
+	piped   bool // the client has sent an Execute and no Sync since
 	failing bool // upstream skips to the next Sync
 	surplus int  // Syncs in the queue that upstream may have swallowed
 }

@@ -137,9 +137,9 @@ func (t *Tracker) settle(m message) {
 	x.unsettled, x.failed = x.unsettled[:0], false
 }
 
-// ready takes the status of a ReadyForQuery. Idle is certain; another one is
-// only once nothing is outstanding, since Postgres 18 also says so of a
-// pipeline's implicit transaction.
+// ready takes the status of a ReadyForQuery. Idle is certain; another one only
+// once nothing is outstanding, and not while a Sync is due, since Postgres 18
+// also says so of a pipeline's implicit transaction.
 func (t *Tracker) ready(m message, status byte) {
 	x := &t.tx
 	if status == 'I' {
@@ -155,11 +155,10 @@ func (t *Tracker) ready(m message, status byte) {
 		x.explicit = false
 		x.finish(false)
 		t.portals.clear()
-	case !x.open:
-		x.explicit, x.open = true, true
+	case !t.piped:
 		if x.current == 0 {
-			x.current = x.next()
+			x.current, x.tables = x.next(), nil
 		}
-		x.number = x.current
+		x.explicit, x.open, x.number = true, true, x.current
 	}
 }
