@@ -81,7 +81,7 @@ func (t *Tracker) answerReady(m message) {
 func (t *Tracker) skip(m message) {
 	list := t.asked.segment()
 	if list == nil {
-		t.lost(t.asked.first(), m)
+		t.blind(m.start, "upstream's message %q: no Sync was sent after an error, expected none", m.typ)
 		return
 	}
 	t.failing = false

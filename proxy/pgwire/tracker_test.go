@@ -111,7 +111,7 @@ func TestBlind(t *testing.T) {
 		{"not asked for readiness", nil, "Z\x00\x00\x00\x05I", `blind upstream's message 'Z': nothing was asked`},
 		{"another reply", []any{fe{p("", "x")}}, "2\x00\x00\x00\x04", `blind upstream's message '2': expected the reply to 'P'`},
 		{"ready too early", []any{fe{p("", "x"), syn}}, "Z\x00\x00\x00\x05I", `blind upstream's message 'Z': expected the reply to 'P'`},
-		{"ready after an error without a Sync", []any{fe{p("", "x")}}, "E\x00\x00\x00\x05\x00Z\x00\x00\x00\x05I", `blind upstream's message 'Z': expected ReadyForQuery after an error`},
+		{"ready after an error without a Sync", []any{fe{p("", "x")}}, "E\x00\x00\x00\x05\x00Z\x00\x00\x00\x05I", `blind upstream's message 'Z': no Sync was sent after an error, expected none`},
 		{"not ready after an error", []any{fe{p("", "x"), syn}}, "E\x00\x00\x00\x051\x00\x00\x00\x04", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
