@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
@@ -110,7 +113,53 @@ func serveOnce(t *testing.T, upstream, flag, rule string, use func(address strin
 	return h
 }
 
-// A client that sends what no server takes harms nobody but itself.
+// A client that sends what no Postgres takes harms nobody but itself.
+func TestBadMessagesHarmOnlyTheirOwnConnection(t *testing.T) {
+	postgres := testbed.Postgres(t)
+	e, err := listen(config.Proxy{Name: "postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:0", Upstream: postgres.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDaemon(&setup{seed: 1}, nil, "", nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.accept([]endpoint{e})
+	ctx := t.Context()
+	url := strings.Replace(postgres.URL(), postgres.Addr(), e.ln.Addr().String(), 1)
+	good, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	startup := "\x00\x00\x00\x1d\x00\x03\x00\x00user\x00postgres\x00\x00xxxx"
+	for _, bad := range []string{
+		"\x7f\xff\xff\xff\x00\x03\x00\x00", "\x00\x00\x00\x00", "\x00\x00\x00\x08\x04", "GET / HTTP/1.1\r\n\r\n",
+		"\x16\x03\x01\x02\x00", startup + "Q\xff\xff\xff\xff", startup + "Q\x00\x00\x00\x01", startup + "Q\x7f\xff\xff\xff",
+		startup + "B\x00\x00\x00\x04", startup + "\x00\x00\x00\x00\x00\x00", startup + "Q\x00\x00\x00\x09SEL",
+	} {
+		c, err := net.Dial("tcp", e.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, bad)
+		c.(*net.TCPConn).CloseWrite()
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.Copy(io.Discard, c); err != nil && os.IsTimeout(err) {
+			t.Errorf("%q: the connection hangs", bad)
+		}
+		c.Close()
+		var n int
+		if err := good.QueryRow(ctx, "SELECT 6*7").Scan(&n); err != nil || n != 42 {
+			t.Fatalf("after %q another session reads %d, %v", bad, n, err)
+		}
+	}
+	good.Close(ctx)
+	if err := d.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that sends what no Redis takes harms nobody but itself.
 func TestBadFramesHarmOnlyTheirOwnConnection(t *testing.T) {
 	redis := testbed.Redis(t)
 	h := serveOnce(t, redis.Addr(), "stall-after", "SETNX=0s", func(address string) {

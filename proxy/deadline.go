@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// NextDeadline returns the next instant at which Advance has something to do,
+// and false if there is none yet.
+func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next, ok := e.plan.NextTick(now)
+	for _, in := range e.active {
+		if in.ends == 0 || in.ordered {
+			continue
+		}
+		if !ok || in.ends < next {
+			next, ok = in.ends, true
+		}
+	}
+	return next, ok
+}
+
+// Advance does what is due at the instant now: ends stalls, orders thaws, ticks.
+func (e *Engine) Advance(now lock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, in := range e.due(now) {
+		if in.Act == fault.Freeze {
+			e.letGo(in, now)
+		} else {
+			in.ordered = true
+			e.order(Order{Release: in})
+		}
+	}
+	e.tick(now)
+}
+
+// letGo orders a thaw. From here on the process may be frozen anew, since it
+// may run, and send, before the thaw has been reported; that freeze then waits
+// for the report.
+func (e *Engine) letGo(in *injection, now lock.Instant) {
+	in.ordered = true
+	in.actor.held = nil
+	e.plan.Ended(in.Injection, now)
+	e.order(Order{Thaw: in})
+}
+
+func (e *Engine) due(now lock.Instant) []*injection {
+	var out []*injection
+	for _, in := range e.active {
+		if in.ends != 0 && in.ends <= now && !in.ordered {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+func (e *Engine) tick(now lock.Instant) {
+	next, ok := e.plan.NextTick(now)
+	if !ok || next > now {
+		return
+	}
+	byLabel := map[string]*Actor{}
+	var labels []string
+	for _, a := range e.actors {
+		if a.Label != "" && len(a.conns) > 0 && a.freezable() {
+			byLabel[a.Label] = a
+			labels = append(labels, a.Label)
+		}
+	}
+	for _, d := range e.plan.Tick(now, labels) {
+		a := byLabel[d.Actor]
+		if d.Act == fault.Pass || a == nil {
+			continue
+		}
+		in := &injection{Decision: d, conn: a.anyConn(), phase: fault.After, at: now}
+		in.section = len(e.ledger.OpenTerms(a.Label)) > 0
+		e.inject(in, now)
+	}
+}
+
+func (a *Actor) anyConn() *conn {
+	var best *conn
+	for _, c := range a.conns {
+		if best == nil || c.id < best.id {
+			best = c
+		}
+	}
+	return best
+}
+
+// ReleaseAll opens every gate and orders every thaw: the end of the run.
+func (e *Engine) ReleaseAll(now lock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, in := range append([]*injection(nil), e.active...) {
+		switch {
+		case in.Act != fault.Freeze:
+			e.end(in, now, "cut short", "lockfaultd was stopped")
+		case in.ends != 0 && !in.ordered:
+			e.letGo(in, now)
+		}
+	}
+	for _, g := range e.baselines {
+		if g != nil {
+			g.Open()
+		}
+	}
+}
