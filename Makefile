@@ -18,9 +18,10 @@ test: ## every test, against real servers, under the race detector
 	@$(MAKE) --no-print-directory check
 	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
 
-check: ## formatting and vet
+check: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
 
 bench: ## throughput beside a direct connection and a bare copying proxy; freezer latencies
 	./scripts/need.sh redis postgres

@@ -145,7 +145,6 @@ type setup struct {
 	proxies    []config.Proxy
 	decls      []lock.Declaration
 	rules      []fault.Rule
-	ruleTexts  []string
 	invariants []check.Invariant
 	seed       uint64
 	limits     fault.Limits

@@ -45,7 +45,6 @@ type simConfig struct {
 	pauses   float64 // chance of a pause at a step
 	pause    time.Duration
 	latency  time.Duration
-	explicit bool // transactions
 }
 
 type simEvent struct {

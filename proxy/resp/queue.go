@@ -12,7 +12,6 @@ type entry struct {
 	act    action
 	db     int    // of a SELECT
 	name   string // of a CLIENT SETNAME, or HELLO
-	named  bool
 	read   reading
 	keys   int64 // keys named, where the reply counts them
 	script *program
