@@ -98,7 +98,7 @@ func (e *Engine) ReleaseAll(now lock.Instant) {
 	for _, in := range append([]*injection(nil), e.active...) {
 		switch {
 		case in.Act != fault.Freeze:
-			e.end(in, now, "cut short", "lockfaultd was stopped")
+			e.end(in, now, "cut short", tooSoon)
 		case in.ends != 0 && !in.ordered:
 			e.letGo(in, now)
 		}

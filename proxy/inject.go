@@ -103,6 +103,9 @@ func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	e.kick()
 }
 
+// tooSoon is why an injection ends before its time.
+const tooSoon = "let go early, since the run or the command was to end"
+
 // Thawed reports the end of a Thaw order. note is what was noticed, such as a
 // SIGCONT that somebody else sent.
 func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant) {
@@ -113,6 +116,8 @@ func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant)
 		e.end(in, now, "landed", err.Error())
 	case note != "":
 		e.end(in, now, "cut short", note)
+	case now < in.ends:
+		e.end(in, now, "cut short", tooSoon)
 	default:
 		e.end(in, now, "landed", "")
 	}
