@@ -73,6 +73,7 @@ type Injection struct {
 type End struct {
 	Session uint64       `json:"session"`
 	At      lock.Instant `json:"at"`
+	Seq     uint64       `json:"seq,omitempty"` // its place in the order of requests and replies; 0: not known
 }
 
 // A Gap is a stretch of which the record is not complete.

@@ -62,12 +62,13 @@ func (w *Writer) Invariants(list []Invariant) {
 	}{"invariants", list})
 }
 
-// End appends the end of a session.
-func (w *Writer) End(session uint64, at lock.Instant) {
+// End appends the end of a session. seq is its place in the order of requests
+// and replies, 0 where that is not known.
+func (w *Writer) End(session uint64, at lock.Instant, seq uint64) {
 	w.put(struct {
 		Type string `json:"type"`
 		End
-	}{"end", End{session, at}})
+	}{"end", End{session, at, seq}})
 }
 
 // Gap appends that the record lacks lost ops before at, and why.

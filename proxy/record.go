@@ -53,7 +53,7 @@ func (r *Record) Op(op *lock.Op) {
 
 // End records the end of a session.
 func (r *Record) End(session uint64, at lock.Instant) {
-	r.lines <- func(w *history.Writer) { w.End(session, at) }
+	r.lines <- func(w *history.Writer) { w.End(session, at, 0) }
 }
 
 // Injection records an injection that has ended.

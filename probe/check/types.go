@@ -25,6 +25,7 @@ type Invariant struct {
 type End struct {
 	Session uint64
 	At      lock.Instant
+	Seq     uint64 // its place in the order of requests and replies; 0: not known
 }
 
 // A Gap is a stretch of which the record is not complete.
