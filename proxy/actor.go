@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"io"
+	"maps"
 	"sort"
 
 	"github.com/lockfaultd/lockfaultd/history"
@@ -22,19 +23,24 @@ type Owner struct {
 	Handle  io.Closer
 }
 
+func (o *Owner) close() {
+	if o.Handle != nil {
+		_ = o.Handle.Close()
+	}
+}
+
 // An Actor is a process that speaks on one or more connections.
 type Actor struct {
 	Label string // "" until its first op
 	owner *Owner
 	conns map[uint64]*conn
 	held  *injection // what froze it
-	told  bool
 }
 
 func (a *Actor) freezable() bool { return a.owner.Reason == "" && a.held == nil }
 
-// actorOf returns the actor of an owner. What is only known by its address is
-// one actor for each address.
+// actorOf returns the actor of an owner, and notes what was found of it last.
+// What is only known by its address is one actor for each address.
 func (e *Engine) actorOf(o *Owner) *Actor {
 	key := o.Key
 	if key == "" {
@@ -45,6 +51,7 @@ func (e *Engine) actorOf(o *Owner) *Actor {
 		a = &Actor{owner: o, conns: map[uint64]*conn{}}
 		e.actors[key] = a
 	}
+	a.owner = o
 	return a
 }
 
@@ -58,12 +65,8 @@ func (e *Engine) forgetActor(a *Actor) {
 	if len(a.conns) > 0 || a.held != nil || a.Label != "" && len(e.actors) < mostActors {
 		return
 	}
-	for key, b := range e.actors {
-		if a == b {
-			delete(e.actors, key)
-			return
-		}
-	}
+	delete(e.labels, a.Label)
+	maps.DeleteFunc(e.actors, func(_ string, b *Actor) bool { return a == b })
 }
 
 // label names the actor of a connection at its first op: what the client calls
@@ -74,7 +77,8 @@ func (e *Engine) label(c *conn) string {
 		return a.Label
 	}
 	a.Label = e.newLabel(a)
-	e.labels[a.Label] = true
+	o := a.owner
+	e.untold = append(e.untold, history.Actor{Label: a.Label, PID: o.PID, Start: o.Start, Exe: o.Exe, Cgroup: o.Cgroup, Address: o.Address})
 	return a.Label
 }
 
@@ -89,6 +93,7 @@ func (e *Engine) newLabel(a *Actor) string {
 	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 	for _, id := range ids {
 		if name := a.conns[id].peer.Name; name != nil && !lock.AddressOnly(name()) && !e.labels[name()] {
+			e.labels[name()] = true
 			return name()
 		}
 	}
@@ -100,20 +105,12 @@ func (e *Engine) newLabel(a *Actor) string {
 	}
 }
 
-// NewActors returns the actors that got their label since the last call, for
-// the record.
+// NewActors returns the actors that got their label since the last call, in
+// that order, for the record.
 func (e *Engine) NewActors() []history.Actor {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var out []history.Actor
-	for _, a := range e.actors {
-		if a.Label == "" || a.told {
-			continue
-		}
-		a.told = true
-		o := a.owner
-		out = append(out, history.Actor{Label: a.Label, PID: o.PID, Start: o.Start, Exe: o.Exe, Cgroup: o.Cgroup, Address: o.Address})
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Label < out[j].Label })
+	out := e.untold
+	e.untold = nil
 	return out
 }

@@ -8,7 +8,7 @@ func (e *Engine) Await(tables ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range tables {
-		e.baselines[t] = nil
+		e.baselines[lock.TableName(t)] = nil
 	}
 }
 
@@ -18,14 +18,15 @@ func (e *Engine) baseline(op *lock.Op) *Gate {
 	if len(e.baselines) == 0 || op.Kind != lock.Write || op.SQL == nil {
 		return nil
 	}
-	g, awaited := e.baselines[op.SQL.Table]
+	table := lock.TableName(op.SQL.Table)
+	g, awaited := e.baselines[table]
 	if !awaited {
 		return nil
 	}
 	if g == nil {
 		g = newGate()
-		e.baselines[op.SQL.Table] = g
-		e.order(Order{Baseline: op.SQL.Table})
+		e.baselines[table] = g
+		e.order(Order{Baseline: table})
 	}
 	return g
 }

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -10,7 +12,7 @@ import (
 func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	next, ok := e.plan.NextTick(now)
+	next, ok := e.nextTick(now)
 	for _, in := range e.active {
 		if in.ends == 0 || in.ordered {
 			continue
@@ -20,6 +22,13 @@ func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 		}
 	}
 	return next, ok
+}
+
+func (e *Engine) nextTick(now lock.Instant) (lock.Instant, bool) {
+	if !e.rules {
+		return 0, false
+	}
+	return e.plan.NextTick(now)
 }
 
 // Advance does what is due at the instant now: ends stalls, orders thaws, ticks.
@@ -58,7 +67,7 @@ func (e *Engine) due(now lock.Instant) []*injection {
 }
 
 func (e *Engine) tick(now lock.Instant) {
-	next, ok := e.plan.NextTick(now)
+	next, ok := e.nextTick(now)
 	if !ok || next > now {
 		return
 	}
@@ -76,7 +85,7 @@ func (e *Engine) tick(now lock.Instant) {
 			continue
 		}
 		in := &injection{Decision: d, conn: a.anyConn(), phase: fault.After, at: now}
-		in.section = len(e.ledger.OpenTerms(a.Label)) > 0
+		in.section = e.inSection(a)
 		e.inject(in, now)
 	}
 }
@@ -91,15 +100,20 @@ func (a *Actor) anyConn() *conn {
 	return best
 }
 
-// ReleaseAll opens every gate and orders every thaw: the end of the run.
-func (e *Engine) ReleaseAll(now lock.Instant) {
+// Disarm lets everything go and no rule act any more: the end of the run, or
+// of the patience of whoever interrupts it. A freeze that is being confirmed
+// ends as soon as it is.
+func (e *Engine) Disarm(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, in := range append([]*injection(nil), e.active...) {
+	e.rules = false
+	for _, in := range slices.Clone(e.active) {
 		switch {
 		case in.Act != fault.Freeze:
 			e.end(in, now, "cut short", tooSoon)
-		case in.ends != 0 && !in.ordered:
+		case in.ends == 0:
+			in.cancelled = true
+		case !in.ordered:
 			e.letGo(in, now)
 		}
 	}
@@ -108,4 +122,5 @@ func (e *Engine) ReleaseAll(now lock.Instant) {
 			g.Open()
 		}
 	}
+	e.kick()
 }

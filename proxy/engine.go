@@ -18,12 +18,13 @@ type Engine struct {
 	seq    uint64
 	ledger *lock.Ledger
 	plan   *fault.Plan
-	rules  bool
+	rules  bool // some are armed
 
 	conns  map[uint64]*conn
 	actors map[string]*Actor
-	labels map[string]bool
-	names  int
+	labels map[string]bool // names that clients gave themselves, and that are taken
+	names  int             // the last n of A1, A2 ...
+	untold []history.Actor // labelled and not recorded
 
 	active    []*injection
 	finished  []history.Injection
@@ -41,7 +42,9 @@ type conn struct {
 	id    uint64
 	actor *Actor
 	stall atomic.Pointer[Gate] // both directions wait here
-	peer  Peer
+	// stalled is until when; behind the engine's mutex.
+	stalled lock.Instant
+	peer    Peer
 }
 
 // A Peer is the client's end of a session.
@@ -83,19 +86,23 @@ func (e *Engine) Open(id uint64, p Peer) *conn {
 	for _, in := range e.active {
 		if in.Act == fault.Stall && in.Scope != fault.ScopeConn && in.actor == c.actor {
 			c.stall.Store(in.gate)
+			c.stalled = in.ends
 		}
 	}
 	return c
 }
 
-// Closed tells that a session has ended, at the instant now.
-func (e *Engine) Closed(c *conn, now lock.Instant) {
+// Closed tells that a session has ended, at the instant now, and returns the
+// place of that in the engine's order.
+func (e *Engine) Closed(c *conn, now lock.Instant) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.seq++
 	e.ledger.Closed(c.id, now)
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
 	e.forgetActor(c.actor)
+	return e.seq
 }
 
 // Request takes an op whose request has been read and decides the moment before
@@ -155,7 +162,7 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	if d.Act == fault.Pass {
 		return nil
 	}
-	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c, op)}
+	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor)}
 	return e.inject(in, now)
 }
 
@@ -168,8 +175,13 @@ func (e *Engine) ttl(op *lock.Op) time.Duration {
 }
 
 // inSection reports whether the process that a fault hits is in a section.
-func (e *Engine) inSection(c *conn, op *lock.Op) bool {
-	return len(e.ledger.OpenTerms(c.actor.Label)) > 0
+func (e *Engine) inSection(a *Actor) bool { return len(e.ledger.OpenTerms(a.Label)) > 0 }
+
+// Uses tells what became of each rule.
+func (e *Engine) Uses() []fault.Use {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.plan.Uses()
 }
 
 // Cares reports, without the mutex, whether an op has to be shown to the

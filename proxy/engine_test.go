@@ -78,10 +78,10 @@ func TestReadingIsAskedForAgainWhileThereIsNone(t *testing.T) {
 }
 
 // Ending a run must not stumble over a reading that nobody waits for.
-func TestReleaseAllWithNothingWaiting(t *testing.T) {
+func TestDisarmWithNothingWaiting(t *testing.T) {
 	e := engine(t)
 	e.Await("counter")
-	e.ReleaseAll(10)
+	e.Disarm(10)
 	if !e.Idle() {
 		t.Error("not idle")
 	}
@@ -184,5 +184,52 @@ func TestProcessStallCoversItsConnections(t *testing.T) {
 	e.Released(orders[0].Release, false, lock.Instant(10).Add(time.Second))
 	if !g.Opened() {
 		t.Error("the stall goes on")
+	}
+}
+
+// A freeze that is being confirmed when everything is to be let go ends as
+// soon as it has begun, and no rule acts any more.
+func TestDisarmCatchesAFreezeBeingConfirmed(t *testing.T) {
+	e := engine(t, "freeze-after", "SETNX=20s")
+	c := e.Open(1, owner("a"))
+	op := grant(1, "k")
+	_, _ = e.Request(c, op, true, 10)
+	e.Reply(c, op, true, 10)
+	orders, _ := e.Take()
+	e.Disarm(20)
+	e.Frozen(orders[0].Freeze, nil, nil, 30)
+	if orders, _ := e.Take(); len(orders) != 1 || orders[0].Thaw == nil {
+		t.Fatalf("orders %+v, want the thaw", orders)
+	}
+	again := grant(1, "k")
+	_, _ = e.Request(c, again, true, 40)
+	if e.Reply(c, again, true, 40) != nil {
+		t.Error("a rule acts although all are disarmed")
+	}
+}
+
+// A write to public.counter is a write to counter.
+func TestFirstReadingWhateverTheSchemaIsCalled(t *testing.T) {
+	e := engine(t)
+	e.Await("counter")
+	c := e.Open(1, owner("a"))
+	g, _ := e.Request(c, &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, SQL: &lock.Statement{Table: "public.counter"}}, true, 10)
+	if g == nil {
+		t.Error("the write does not wait for the reading")
+	}
+}
+
+// Of two stalls of one connection the longer one holds both directions.
+func TestLongerStallHolds(t *testing.T) {
+	e := engine(t, "stall-after", "SETNX(a)=1s", "stall-after", "SETNX(b)=2s,scope=process")
+	one, two := e.Open(1, owner("p")), e.Open(2, owner("p"))
+	stall := func(c *conn, session uint64, key string) *Gate {
+		op := grant(session, key)
+		_, _ = e.Request(c, op, true, 10)
+		return e.Reply(c, op, true, 10)
+	}
+	stall(one, 1, "a")
+	if long := stall(two, 2, "b"); one.stall.Load() != long {
+		t.Error("the shorter stall stands")
 	}
 }

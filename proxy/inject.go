@@ -29,6 +29,7 @@ type injection struct {
 	ordered   bool         // its end has been ordered
 	behind    []*Gate      // thaws that this freeze has to wait for
 	over      *Gate        // opens when a freeze has been thawed, or never came about
+	cancelled bool         // it is to end as soon as it has begun
 	section   bool         // the process was in a critical section
 	thaw      Thawer
 }
@@ -51,8 +52,9 @@ func (e *Engine) stall(in *injection, now lock.Instant) *Gate {
 	}
 	in.gate = newGate()
 	for _, c := range e.reach(in) {
-		if g := c.stall.Load(); g == nil || g.Opened() {
+		if g := c.stall.Load(); g == nil || g.Opened() || c.stalled < in.ends {
 			c.stall.Store(in.gate)
+			c.stalled = in.ends
 		}
 	}
 	e.active = append(e.active, in)
@@ -97,6 +99,9 @@ func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	in.thaw = t
 	in.confirmed = now
 	in.ends = now.Add(in.For)
+	if in.cancelled {
+		e.letGo(in, now)
+	}
 	if in.phase == fault.After || in.op == nil {
 		in.gate.Open()
 	}
@@ -114,10 +119,10 @@ func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant)
 	switch {
 	case err != nil:
 		e.end(in, now, "landed", err.Error())
-	case note != "":
-		e.end(in, now, "cut short", note)
 	case now < in.ends:
 		e.end(in, now, "cut short", tooSoon)
+	case note != "":
+		e.end(in, now, "cut short", note)
 	default:
 		e.end(in, now, "landed", "")
 	}

@@ -14,7 +14,7 @@ import (
 // down rather than lose one; the op is the recorder's from then on.
 type Recorder interface {
 	Op(op *lock.Op)
-	End(session uint64, at lock.Instant)
+	End(session uint64, at lock.Instant, seq uint64)
 }
 
 // readSize is what one read asks for, in bytes.

@@ -31,6 +31,7 @@ func NewRecord(w *history.Writer, flush func() error, e *Engine) *Record {
 }
 
 func (r *Record) write() {
+	_ = r.flush() // so that even a daemon that saw nothing leaves a header
 	for line := range r.lines {
 		line(r.writer)
 		if len(r.lines) == 0 {
@@ -52,8 +53,8 @@ func (r *Record) Op(op *lock.Op) {
 }
 
 // End records the end of a session.
-func (r *Record) End(session uint64, at lock.Instant) {
-	r.lines <- func(w *history.Writer) { w.End(session, at, 0) }
+func (r *Record) End(session uint64, at lock.Instant, seq uint64) {
+	r.lines <- func(w *history.Writer) { w.End(session, at, seq) }
 }
 
 // Injection records an injection that has ended.

@@ -59,7 +59,7 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) drain() {
 	ctx := context.Background()
 	for {
-		r.Engine.ReleaseAll(r.Clock())
+		r.Engine.Disarm(r.Clock())
 		r.carryOut(ctx)
 		r.workers.Wait()
 		r.carryOut(ctx)

@@ -282,7 +282,7 @@ func (s *stage) open() error {
 	scripts, cache := resp.NewScripts(), pgwire.NewCache()
 	s.server = &proxy.Server{
 		Engine: s.engine, Freezer: s, Clock: s.clock, Dial: s.net.Dial, Recorder: s.record,
-		Log: slog.New(slog.NewTextHandler(logger{s}, &slog.HandlerOptions{ReplaceAttr: func(g []string, a slog.Attr) slog.Attr {
+		Log: slog.New(slog.NewTextHandler(logger{s}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(g []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
 				return slog.Attr{}
 			}

@@ -124,9 +124,11 @@ func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
 	owner := make(chan *Owner, 1)
 	go func() { owner <- s.ownerOf(ctx, client) }()
 	upstream, err := s.Dial(ctx, r.Upstream)
-	s.note(r, err)
+	if ctx.Err() == nil {
+		s.note(r, err)
+	}
 	if err != nil {
-		<-owner
+		(<-owner).close()
 		s.unreachable(ctx, client, r, err)
 		return
 	}
@@ -139,6 +141,7 @@ func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
 		s.blind.Add(1)
 		s.Log.Warn("connection passed on unread", "session", id, "proxy", r.Protocol, "reason", reason)
 	})
+	s.Log.Info("session began", "session", id, "proxy", r.Protocol, "client", client.RemoteAddr().String(), "pid", c.peer.Owner.PID)
 	d := &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder()}
 	d.run(ctx)
 	s.end(c, sess, t)
@@ -146,17 +149,15 @@ func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
 
 func (s *Server) end(c *conn, sess *Session, t Tracker) {
 	now := s.Clock()
-	for _, op := range sess.Close() {
+	for _, op := range sess.Close(now) {
 		s.recorder().Op(op)
 	}
-	s.Engine.Closed(c, now)
-	s.recorder().End(c.id, now)
+	s.recorder().End(c.id, now, s.Engine.Closed(c, now))
 	if t.Ended != nil {
 		t.Ended()
 	}
-	if h := c.peer.Owner.Handle; h != nil {
-		h.Close()
-	}
+	c.peer.Owner.close()
+	s.Log.Info("session ended", "session", c.id)
 }
 
 func (s *Server) unreachable(ctx context.Context, client net.Conn, r Route, err error) {
@@ -187,5 +188,5 @@ func addrPort(a net.Addr) netip.AddrPort {
 
 type nobody struct{}
 
-func (nobody) Op(*lock.Op)              {}
-func (nobody) End(uint64, lock.Instant) {}
+func (nobody) Op(*lock.Op)                      {}
+func (nobody) End(uint64, lock.Instant, uint64) {}

@@ -96,7 +96,9 @@ func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
 	case wire.Request:
 		m.Op.A = now
 	case wire.Reply:
-		m.Op.R = f.arrivalOf(m.Start, now)
+		if m.Op.F != 0 {
+			m.Op.R = f.arrivalOf(m.Start, now)
+		}
 	case wire.Settle:
 		if m.Op.Kind == lock.Write {
 			m.Op.Z = now
@@ -172,7 +174,8 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 		f.known, f.decided = true, !again
 		return g
 	case wire.Reply:
-		if m.Op.Seq == 0 {
+		// Without F the request is still held: the server speaks unasked.
+		if m.Op.Seq == 0 || m.Op.F == 0 {
 			return nil
 		}
 		return s.engine.Reply(s.conn, m.Op, m.Start < m.End, now)
@@ -260,8 +263,10 @@ func unsettled(op *lock.Op) bool {
 // client had gone before it might.
 const NotSent = "not-sent"
 
-// Close ends the session and returns the ops that never got their reply.
-func (s *Session) Close() []*lock.Op {
+// Close ends the session at the instant now and returns the ops that are not
+// recorded yet: those whose reply was read and not delivered, and those that
+// never got one.
+func (s *Session) Close(now lock.Instant) []*lock.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.flows[ToUpstream]; f.known && len(f.marks) > 0 {
@@ -269,6 +274,7 @@ func (s *Session) Close() []*lock.Op {
 		op.Outcome, op.Err = lock.Failed, NotSent
 		s.done = append(s.done, op)
 	}
+	s.hearOut(now)
 	for _, l := range s.flows[ToClient].landing {
 		s.done = append(s.done, l.op)
 	}
@@ -280,6 +286,19 @@ func (s *Session) Close() []*lock.Op {
 	}
 	s.asked, s.flows[ToClient].landing = nil, nil
 	return s.take()
+}
+
+// hearOut takes in the replies that waited behind a gate when the session
+// ended: the server did what they say, even if nobody will hear of it.
+func (s *Session) hearOut(now lock.Instant) {
+	f := &s.flows[ToClient]
+	for i, m := range f.marks {
+		if m.Kind == wire.Reply && m.Op.Seq != 0 && m.Op.F != 0 && !(i == 0 && f.decided) {
+			s.engine.Reply(s.conn, m.Op, false, now)
+		}
+		s.pass(f, m, now)
+	}
+	f.marks = nil
 }
 
 func (s *Session) take() []*lock.Op {

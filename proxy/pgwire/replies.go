@@ -151,7 +151,7 @@ func (t *Tracker) take(a *asked, m message) bool {
 	switch a.typ {
 	case startupPacket:
 		if m.typ == 'K' && len(m.body) >= 4 {
-			t.pid = int32(binary.BigEndian.Uint32(m.body))
+			t.pid.Store(int32(binary.BigEndian.Uint32(m.body)))
 		}
 		return true
 	case 'Q':

@@ -69,7 +69,8 @@ func (t *Tracker) started(packet []byte) {
 	case code == cancelRequest:
 		t.pass()
 	case code>>16 == 3:
-		t.application = parameter(packet[8:], "application_name")
+		name := parameter(packet[8:], "application_name")
+		t.application.Store(&name)
 		t.asked.push(asked{typ: startupPacket})
 		t.phase = running
 		s.done()

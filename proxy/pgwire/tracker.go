@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -37,8 +38,8 @@ type Tracker struct {
 	client   scanner
 	upstream scanner
 
-	application string
-	pid         int32
+	application atomic.Pointer[string] // read by others
+	pid         atomic.Int32           // likewise
 
 	asked      queue
 	statements store[*statement]
@@ -79,11 +80,16 @@ const none = -1
 
 // ApplicationName returns the application_name of the startup message, "" if
 // it had none or has not been read.
-func (t *Tracker) ApplicationName() string { return t.application }
+func (t *Tracker) ApplicationName() string {
+	if name := t.application.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
 
 // BackendPID returns the process id of the backend, 0 before upstream has told
 // it.
-func (t *Tracker) BackendPID() int32 { return t.pid }
+func (t *Tracker) BackendPID() int32 { return t.pid.Load() }
 
 // Client scans bytes that the client sent. See [wire.Tracker].
 func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
