@@ -9,7 +9,8 @@
 //
 // What it keeps of values is a keyed hash. The integer beside it is written only
 // where the caller allowed it for that table and column, for those have to be
-// summed or ordered. Lock keys, table and column names are written in clear,
+// summed or ordered; elsewhere a column's integers are shifted by a secret of the
+// writer's own, which leaves their differences. Lock keys, table and column names are written in clear,
 // since a report must name them.
 //
 // Reading ignores types of line and fields that it does not know, and refuses a

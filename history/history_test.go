@@ -167,6 +167,54 @@ func TestOnlyAllowedIntegersAreWritten(t *testing.T) {
 	}
 }
 
+// The numbers of a column that may not be told keep their differences, within
+// one history, and nothing else.
+func TestOtherIntegersAreShifted(t *testing.T) {
+	v := func(n int64) lock.Value { return lock.Value{Hash: "00", Int: n, IsInt: true} }
+	shifted := func() (salary, age, where lock.Value, text string) {
+		var b bytes.Buffer
+		w := NewWriter(&b, Header{}, nil)
+		w.Op(&lock.Op{Kind: lock.Read, SQL: &lock.Statement{Table: "public.staff", Where: []lock.Cond{{Column: "salary", Op: "=", Value: v(4321987)}}},
+			Row: []lock.Cell{{Column: "salary", Value: v(4321987)}, {Column: "age", Value: v(4321987)}}})
+		w.Op(&lock.Op{Kind: lock.Write, SQL: &lock.Statement{Table: "staff", Set: []lock.Assign{{Column: "salary", Value: v(4321980)}}}})
+		text = b.String()
+		h, err := Read(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, put := h.Ops[0].Row[0].Value, h.Ops[1].SQL.Set[0].Value
+		if by, ok := put.Minus(read); !ok || by != -7 {
+			t.Errorf("%+v less %+v is %d, %v; want -7", put, read, by, ok)
+		}
+		return read, h.Ops[0].Row[1].Value, h.Ops[0].SQL.Where[0].Value, text
+	}
+	a, age, where, text := shifted()
+	b, _, _, _ := shifted()
+	if a.Rel == b.Rel || a.Rel == age.Rel || a.Rel == a.Int || a.IsInt || where.IsRel || where.IsInt {
+		t.Errorf("salary %+v and, in another history, %+v; age %+v; compared with %+v", a, b, age, where)
+	}
+	if strings.Contains(text, "43219") {
+		t.Errorf("the number is told: %s", text)
+	}
+}
+
+// A number that is told beside a shifted one would tell the column.
+func TestAGuardedColumnIsShiftedNoMore(t *testing.T) {
+	v := func(n int64) lock.Value { return lock.Value{Hash: "00", Int: n, IsInt: true} }
+	var b bytes.Buffer
+	w := NewWriter(&b, Header{}, nil)
+	w.Op(&lock.Op{Actor: "A", Kind: lock.Fence, Fence: 77, HasFence: true})
+	w.Op(&lock.Op{Actor: "A", Kind: lock.Write, SQL: &lock.Statement{Table: "t", Where: []lock.Cond{{Column: "fence", Op: "<", Value: v(77)}}}})
+	w.Op(&lock.Op{Actor: "A", Kind: lock.Read, SQL: &lock.Statement{Table: "t"}, Row: []lock.Cell{{Column: "fence", Value: v(78)}}})
+	h, err := Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Ops[2].Row[0].Value; got.IsRel || got.IsInt {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestReadIgnoresWhatItDoesNotKnow(t *testing.T) {
 	h, err := Read(strings.NewReader(`{"type":"header","schema":"1.7","later":{"x":1}}` + "\n" + `{"type":"lamp","x":1}` + "\n\n" +
 		`{"type":"op","seq":1,"kind":"read","colour":"red"}` + "\n"))

@@ -121,7 +121,7 @@ func encode(op *lock.Op, keep kept) opLine {
 		l.SQL = encodeStatement(op.SQL, keep)
 	}
 	for _, c := range op.Row {
-		l.Row = append(l.Row, cell{c.Column, keep.value(c.Column, c.Value)})
+		l.Row = append(l.Row, cell{c.Column, keep.assigned(c.Column, c.Value)})
 	}
 	return l
 }
@@ -129,7 +129,7 @@ func encode(op *lock.Op, keep kept) opLine {
 func encodeStatement(s *lock.Statement, keep kept) *statement {
 	out := &statement{Table: s.Table, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
 	for _, a := range s.Set {
-		out.Set = append(out.Set, assign{a.Column, keep.value(a.Column, a.Value), number(a.Delta, a.HasDelta)})
+		out.Set = append(out.Set, assign{a.Column, keep.assigned(a.Column, a.Value), number(a.Delta, a.HasDelta)})
 	}
 	for _, c := range s.Where {
 		out.Where = append(out.Where, cond{c.Column, c.Op, keep.value(c.Column, c.Value)})

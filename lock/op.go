@@ -65,6 +65,13 @@ type Value struct {
 	Hash  string `json:"h,omitempty"` // 16 hex digits; "" when there is no value
 	Int   int64  `json:"i,omitempty"`
 	IsInt bool   `json:"n,omitempty"`
+
+	// Rel is an integer that is kept secret, shifted by an amount that is the
+	// same for one column of one history and told nowhere: the difference of two
+	// is that of the integers, and nothing else may be made of it. Only a history
+	// that was read back has one, and never beside Int.
+	Rel   int64 `json:"s,omitempty"`
+	IsRel bool  `json:"sn,omitempty"`
 }
 
 // Known reports whether there is a value at all.
@@ -76,6 +83,18 @@ func (v Value) Same(w Value) bool {
 		return v.Hash == w.Hash
 	}
 	return v.IsInt && w.IsInt && v.Int == w.Int
+}
+
+// Minus returns v - w, and false where it is not known. Both are values of one
+// column. It wraps around as the integers do.
+func (v Value) Minus(w Value) (int64, bool) {
+	switch {
+	case v.IsInt && w.IsInt:
+		return v.Int - w.Int, true
+	case v.IsRel && w.IsRel:
+		return v.Rel - w.Rel, true
+	}
+	return 0, false
 }
 
 // An Op is one step that matters. A parser fills the request's part when the

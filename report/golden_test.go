@@ -46,7 +46,21 @@ func goldenRuns() map[string]Run {
 		"unreachable":         with(quiet(), unreachable),
 		"interrupted":         with(armed(), interrupted),
 		"hostile":             hostile(),
+		"unproven":            unprovenRun(),
 	}
+}
+
+// unprovenRun named no counter, and the writes that came late say nothing of
+// what they were computed from.
+func unprovenRun() Run {
+	return with(exercisedRun(), func(r *Run) {
+		r.Result.Counters, r.Watching = nil, true
+		r.Result.Facts.Tables[0].Numbers, r.Result.Facts.Tables[0].Where = []string{"value"}, "id = ..."
+		r.Result.Facts.Unproven = []check.Unproven{
+			{Table: "counter", Column: "value", Where: "id = ...", Writes: 6, Number: true},
+			{Table: "jobs", Column: "state", Where: "id = ...", Writes: 1},
+		}
+	}, add(verdict("LF103", check.Proven, false, 6, "A's write was accepted.")))
 }
 
 // doubts is a run of which hardly anything is sure.

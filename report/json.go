@@ -111,6 +111,15 @@ type jsonFacts struct {
 	Locks          []jsonLock    `json:"locks"`
 	Tables         []jsonTable   `json:"tables"`
 	Overlaps       []jsonOverlap `json:"overlaps"`
+
+	Unproven []jsonUnproven `json:"unproven,omitempty"`
+}
+
+type jsonUnproven struct {
+	Table  string `json:"table"`
+	Column string `json:"column"`
+	Writes int    `json:"writes"`
+	Try    string `json:"try,omitempty"` // the flag that would have them judged
 }
 
 type jsonLock struct {
@@ -282,6 +291,7 @@ func (r Run) toJSONFacts() jsonFacts {
 		Unsettled: f.Unsettled, Actors: f.Actors, OverlapPairs: f.Overlap,
 		Locks: each(f.Locks, toJSONLock), Tables: each(f.Tables, toJSONTable),
 		Overlaps: each(f.Overlaps, r.toJSONOverlap),
+		Unproven: each(r.unproven(), func(u unproven) jsonUnproven { return jsonUnproven{u.table, u.column, u.writes, u.flag} }),
 	}
 }
 

@@ -53,8 +53,37 @@ func (r Run) suggested() []string {
 	if len(r.Suggest) > 0 {
 		return r.Suggest
 	}
-	return Suggest(r.Result.Facts)
+	out := Suggest(r.Result.Facts)
+	if len(r.Result.Counters) == 0 {
+		out = append(out, suggestCounters(r.Result.Facts)...)
+	}
+	return out
 }
+
+// unproven says of each column whose late writes could not be judged that they
+// were not, with a flag that would have them judged where there is one.
+func (r Run) unproven() []unproven {
+	var out []unproven
+	for _, u := range r.Result.Facts.Unproven {
+		said := unproven{table: u.Table, column: u.Column, writes: u.Writes}
+		said.text = fmt.Sprintf("not judged: %s to %s accepted after the holder's lease or the next grant. Nothing shows what "+
+			"they were computed from, so whether they undid another's update cannot be told", many(u.Writes, "write"), said.where())
+		if u.Number {
+			said.flag = counterFlag(u.Table, u.Column, u.Where)
+		}
+		out = append(out, said)
+	}
+	return out
+}
+
+type unproven struct {
+	table, column string
+	writes        int
+	text          string
+	flag          string // "" where there is none
+}
+
+func (u unproven) where() string { return u.table + "." + u.column }
 
 // unsure: the code was raised, but nowhere at PROVEN. What is inconclusive by
 // its class cannot be surer.

@@ -170,6 +170,26 @@ func (r Run) whyHeld(gs []group) string {
 			break
 		}
 	}
+	return why + r.butUnproven()
+}
+
+// butUnproven says what a green run did not judge.
+func (r Run) butUnproven() string {
+	var columns []string
+	flag := ""
+	for _, u := range r.unproven() {
+		columns = append(columns, u.where())
+		if flag == "" {
+			flag = u.flag
+		}
+	}
+	if len(columns) == 0 {
+		return ""
+	}
+	why := "; but late writes to " + few(columns, 3) + " were accepted, and nothing shows whether they undid others"
+	if flag != "" {
+		why += ": name what must add up, as " + flag
+	}
 	return why
 }
 

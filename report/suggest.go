@@ -34,6 +34,30 @@ func Suggest(f check.Facts) []string {
 	return all[:3]
 }
 
+// suggestCounters proposes to count the integers that sections read and wrote,
+// at most two of the table that is written most.
+func suggestCounters(f check.Facts) []string {
+	var best check.TableFact
+	for _, t := range f.Tables {
+		if len(t.Numbers) > 0 && (len(best.Numbers) == 0 || t.Writes > best.Writes) {
+			best = t
+		}
+	}
+	var out []string
+	for _, column := range best.Numbers[:min(2, len(best.Numbers))] {
+		out = append(out, counterFlag(best.Table, column, best.Where))
+	}
+	return out
+}
+
+// counterFlag is the flag that names a number, its row still to be filled in.
+func counterFlag(table, column, where string) string {
+	if where == "" {
+		where = "..."
+	}
+	return "--counter " + quote(plain("SELECT "+column+" FROM "+table+" WHERE "+where))
+}
+
 func writesOf(t check.TableFact) int { return t.Writes }
 func readsOf(t check.TableFact) int  { return t.Reads }
 

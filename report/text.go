@@ -184,11 +184,23 @@ func textVerdicts(p *page, r Run) {
 	gs := groups(r)
 	if len(gs) == 0 {
 		p.put("verdicts", 0, "none")
-		return
+	} else {
+		p.put("verdicts", 0, summary(gs))
 	}
-	p.put("verdicts", 0, summary(gs))
 	for _, g := range gs {
 		textGroup(p, r, g)
+	}
+	textUnproven(p, r)
+}
+
+func textUnproven(p *page, r Run) {
+	for _, u := range r.unproven() {
+		if u.flag == "" {
+			p.sub(2, u.text+".")
+			continue
+		}
+		p.sub(2, u.text+". Name what must add up:")
+		p.shell("", u.flag)
 	}
 }
 

@@ -130,10 +130,21 @@ func (c *kase) tableWrite(t *TableFact, w *write, locks map[string]int) {
 		if !slices.Contains(t.Columns, a.Column) {
 			t.Columns = append(t.Columns, a.Column)
 		}
+		if c.countable(w, a) && !slices.Contains(t.Numbers, a.Column) {
+			if t.Numbers = append(t.Numbers, a.Column); t.Where == "" {
+				t.Where = c.whereOf(w.op)
+			}
+		}
 		if t.Fence == "" && c.ledger.FenceColumn(term.Lock, w.op.SQL.Table, a.Column) {
 			t.Fence = a.Column
 		}
 	}
+}
+
+// countable reports whether an invariant could sum what the write assigns.
+func (c *kase) countable(w *write, a lock.Assign) bool {
+	table := lock.TableName(w.op.SQL.Table)
+	return w.op.Verb == "UPDATE" && (a.HasDelta || c.numbers[columnOf{table, a.Column}]) && !c.ledger.IsFence(table, a.Column)
 }
 
 func (c *kase) tableReads(tables map[string]*TableFact) {

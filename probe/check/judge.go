@@ -22,6 +22,7 @@ func Judge(in Input) Result {
 	c.collect()
 	c.lostUpdates()
 	c.staleWrites()
+	c.unproven()
 	c.overruns()
 	c.overlaps()
 	c.doubleGrants()
@@ -53,7 +54,9 @@ type kase struct {
 	terms   map[lock.LockID][]*lock.Term
 	locks   []lock.LockID // with terms or refusals, by first use
 
-	cycled  map[*write]bool // writes of a cycle
+	cycled  map[*write]bool   // writes of a cycle
+	proven  map[columnOf]bool // writes of the column depend on reads of it
+	numbers map[columnOf]bool // integers that a section wrote after it had read them
 	found   []Verdict
 	emitted map[string]int
 	out     Result
@@ -78,7 +81,7 @@ func newCase(in Input) *kase {
 		in: in, ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
-		cycled: map[*write]bool{}, emitted: map[string]int{},
+		cycled: map[*write]bool{}, proven: map[columnOf]bool{}, numbers: map[columnOf]bool{}, emitted: map[string]int{},
 	}
 	c.ledger.KeepAll()
 	c.ops = make([]*lock.Op, len(in.Ops))

@@ -54,6 +54,7 @@ func (c *kase) rmws() map[cell][]*rmw {
 	out := map[cell][]*rmw{}
 	for column, list := range candidates {
 		all := c.dependent(column, list)
+		c.proven[column] = all
 		for _, m := range list {
 			if all || m.copy {
 				out[m.cell] = append(out[m.cell], m)
@@ -78,6 +79,9 @@ func (c *kase) rmwsOf(t *lock.Term, d *doings, w *write, into map[columnOf][]*rm
 		}
 		m := &rmw{term: t, cell: k, read: r, write: w}
 		base := m.base()
+		if _, ok := a.Value.Minus(base); ok {
+			c.numbers[columnOf{table, a.Column}] = true
+		}
 		m.copy = base.Known() && !base.IsInt && base.Same(a.Value)
 		into[columnOf{table, a.Column}] = append(into[columnOf{table, a.Column}], m)
 	}
@@ -116,18 +120,14 @@ func (c *kase) dependent(column columnOf, list []*rmw) bool {
 		}
 	}
 	var step int64
+	first := true
 	sections := map[lock.TermID]bool{}
 	for _, m := range list {
-		base, put := m.base(), m.put()
-		if !base.IsInt || !put.IsInt {
+		by, ok := m.put().Minus(m.base())
+		if !ok || !first && by != step {
 			return false
 		}
-		if len(sections) == 0 {
-			step = put.Int - base.Int
-		}
-		if put.Int-base.Int != step {
-			return false
-		}
+		step, first = by, false
 		if clean(m) {
 			sections[m.term.ID] = true
 		}

@@ -273,6 +273,21 @@ func (s *sim) input() Input {
 		Table: "counter", Column: "value", HasStart: true, End: s.value, HasEnd: true}}}
 }
 
+// withoutNumbers is the input as read back from a history in which no integer
+// is kept, and no invariant is named.
+func (s *sim) withoutNumbers(t testing.TB) Input {
+	var b bytes.Buffer
+	w := history.NewWriter(&b, history.Header{}, nil)
+	for _, op := range s.ops {
+		w.Op(op)
+	}
+	h, err := history.Read(&b)
+	if err != nil || w.Close() != nil {
+		t.Fatal(err, w.Close())
+	}
+	return From(h)
+}
+
 // recorded is the input as read back from a history, where integers are kept
 // for the counter's column alone.
 func (s *sim) recorded(t rapid.TB) Input {
@@ -394,6 +409,42 @@ func TestTheStepIsLearnedFromCleanSections(t *testing.T) {
 		in.Invariants = nil
 		if found := count(Judge(in), "LF104", Proven) > 0; found != (sections == 40) {
 			t.Errorf("two workers with %d sections each: a lost update is found: %v", sections, found)
+		}
+	}
+}
+
+// Nobody named the counter, and the history keeps no number of it: the
+// differences that it does keep are enough where the step is constant.
+func TestLostUpdatesAreProvenWithoutAnInvariant(t *testing.T) {
+	for _, varied := range []bool{false, true} {
+		s := lossy(t, simConfig{workers: 2, sections: 40, lease: 500 * time.Millisecond, fenced: "0",
+			pauses: 0.02, pause: 800 * time.Millisecond, latency: time.Millisecond})
+		if varied {
+			for _, op := range s.ops {
+				if op.Kind == lock.Write {
+					op.SQL.Set[0].Value = s.v(op.SQL.Set[0].Value.Int + 1000*int64(1+op.Seq%7))
+				}
+			}
+		}
+		r := Judge(s.withoutNumbers(t))
+		if got := count(r, "LF104", Proven) > 0; got == varied {
+			t.Errorf("steps vary: %v; lost updates are found: %v", varied, got)
+		}
+		u := r.Facts.Unproven
+		if !varied {
+			if len(u) > 0 {
+				t.Errorf("not judged: %+v", u)
+			}
+			continue
+		}
+		if count(r, "LF103", "") == 0 {
+			t.Errorf("no stale write: %+v", r.Verdicts)
+		}
+		if len(u) != 1 || u[0].Writes == 0 || !u[0].Number || u[0].Table+"."+u[0].Column+" "+u[0].Where != "counter.value id = ..." {
+			t.Errorf("not judged: %+v", u)
+		}
+		if got := r.Facts.Tables[0]; len(got.Numbers) != 1 || got.Numbers[0] != "value" || got.Where != "id = ..." {
+			t.Errorf("numbers of %+v", got)
 		}
 	}
 }

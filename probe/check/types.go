@@ -123,10 +123,21 @@ type Facts struct {
 	Overlaps              []Overlap
 	Locks                 []LockFact
 	Tables                []TableFact
+	Unproven              []Unproven
 	Unattributed          int // accepted writes to protected tables that belong to no section for sure
 	Gaps                  int
 	Unsettled             int // statements and commits without an answer
 	Actors                int
+}
+
+// An Unproven is a column to which late writes were accepted, and of which
+// nothing shows whether those were computed from what had been read: no
+// invariant names it, and written less read is not constant.
+type Unproven struct {
+	Table, Column string
+	Where         string // how its row is chosen: "id = ..."; "" if by nothing
+	Writes        int    // those by a term whose lease was over, or after the next grant
+	Number        bool   // some were integers
 }
 
 // An Overlap is a stretch in which two terms of one lock were both in their
@@ -155,6 +166,8 @@ type LockFact struct {
 type TableFact struct {
 	Table         string
 	Columns       []string // assigned, in order of first use
+	Numbers       []string // of those, the integers that sections read and wrote, or added to
+	Where         string   // how the first write of one chose its row: "id = ..."
 	Reads, Writes int
 	Lock          string // the lock under which it is written most
 	Fence         string // its fence column, declared or learned
