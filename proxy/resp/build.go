@@ -204,7 +204,10 @@ func (t *Tracker) buildScript() entry {
 	if p == nil {
 		p = t.program()
 	}
-	if p == nil || p.effect == noEffect {
+	switch {
+	case p == nil:
+		return t.guess()
+	case p.effect == noEffect:
 		return entry{}
 	}
 	keys, args, ok := t.scriptArguments()

@@ -205,7 +205,7 @@ func (t *Tracker) apply(e *entry, a *answer) {
 		t.moved(e, failed)
 	case failed:
 	case e.act == names:
-		t.name = e.name
+		t.setName(e.name)
 	case e.act == begins:
 		t.tx = transaction{active: true, items: t.tx.items[:0]}
 	}
@@ -223,7 +223,7 @@ func (t *Tracker) moved(e *entry, failed bool) {
 	if !failed {
 		t.db = e.db
 		if e.act == resets {
-			t.name = ""
+			t.setName("")
 		}
 	}
 	if t.asking == 0 {

@@ -18,6 +18,14 @@
 // their Lua text does to a key. The text is classified once and remembered in
 // [Scripts], which the connections of an upstream share.
 //
+// A server may hold a library's scripts from before, and its clients then name
+// them by digests whose texts never come. EVALSHA of such a digest with one key
+// and a token, and perhaps milliseconds and one argument more, is an op whose
+// kind is guessed from those arguments (Op.Guessed): without a number a release, with one a
+// renewal. Scripts that do something else take the same arguments, so a guess
+// is worth something only where the ledger knows its token as the lock's.
+// It ends when the text is seen.
+//
 // Promises. Marks and their order do not depend on how the bytes were cut. The
 // time is linear in the bytes. A command that is no op costs no allocation. At
 // most [wire.MaxHeld] bytes are withheld in a direction. No chunk is kept after
@@ -30,7 +38,9 @@
 // MONITOR, replication and CLIENT REPLY OFF are not followed, nor is what comes
 // behind an AUTH that was sent while replies were due (some servers then leave
 // its own reply out): the connection goes blind and says so with one mark.
-// FCALL is no op. A script that a rule does not name and whose text was never
-// seen is none either, so the attempt that is answered NOSCRIPT mostly is not.
+// FCALL is no op, and of the scripts whose texts were never seen only those are
+// whose arguments look like a release's or a renewal's: neither an acquire,
+// nor a script with several keys, nor one whose token is a number or shorter
+// than 8 bytes. A guessed op that is answered NOSCRIPT was only an attempt.
 // Where a reply cannot tell the outcome, it is Unknown.
 package resp

@@ -53,6 +53,9 @@ func describe(op *lock.Op) string {
 	if op.Guarded {
 		b.WriteString(" guarded")
 	}
+	if op.Guessed {
+		b.WriteString(" guessed")
+	}
 	if op.Token.Known() {
 		b.WriteString(" token=" + op.Token.Hash)
 	}

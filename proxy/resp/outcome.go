@@ -15,6 +15,7 @@ const (
 	readUnclear                // cannot be told
 	readFence                  // the number issued
 	readScript                 // as the script's text suggests
+	readGuess                  // as its arguments suggest
 )
 
 // judge fills in the reply's part of the op.
@@ -46,6 +47,8 @@ func (e *entry) judge(op *lock.Op, a *answer) {
 		}
 	case readScript:
 		op.Outcome = e.ofScript(op, a)
+	case readGuess:
+		op.Outcome = ofGuess(op, a)
 	default:
 		op.Outcome = lock.Unknown
 	}

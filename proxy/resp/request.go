@@ -38,6 +38,7 @@ type plan struct {
 	may    bool // it may become an op, so its bytes are withheld until it is whole
 	watch  bool // each kept argument may change may
 	keep   int  // arguments 1..keep are kept
+	guess  bool // what it is depends on each argument: see guess.go
 }
 
 type requestState uint8
@@ -170,6 +171,9 @@ func (r *requests) open(size int64) {
 	}
 	if r.argi <= int64(r.plan.keep) || r.argi == 0 {
 		r.args = append(r.args, argument{off: int32(len(r.buf)), kept: r.storing})
+	}
+	if r.plan.guess {
+		r.stop(!r.storing || !mayFit(r.argi, size))
 	}
 }
 

@@ -50,14 +50,24 @@ func (s *Scripts) learn(text []byte) *program {
 // lookup returns what the script with that sha1, in hexadecimal, does; nil if
 // its text was never seen.
 func (s *Scripts) lookup(sha []byte) *program {
-	var sum digest
-	if len(sha) != hex.EncodedLen(len(sum)) {
-		return nil
-	}
-	if _, err := hex.Decode(sum[:], sha); err != nil {
+	sum, ok := parseDigest(sha)
+	if !ok {
 		return nil
 	}
 	return s.find(sum)
+}
+
+func parseDigest(sha []byte) (sum digest, ok bool) {
+	if len(sha) != hex.EncodedLen(len(sum)) {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], sha)
+	return sum, err == nil
+}
+
+func isDigest(sha []byte) bool {
+	_, ok := parseDigest(sha)
+	return ok
 }
 
 func (s *Scripts) find(sum digest) *program {

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -21,7 +22,7 @@ type Options struct {
 }
 
 // A Tracker follows one Redis connection; see [wire.Tracker] for how it is
-// used. It is not safe for concurrent use.
+// used. But for ClientName it is not safe for concurrent use.
 type Tracker struct {
 	opt   Options
 	req   requests
@@ -40,8 +41,8 @@ type Tracker struct {
 	asking  int // SELECT and RESET that are not answered
 	waiting int // entries that wait, in the queue and the transaction
 
-	name  string
-	verbs map[string]string // names of plain commands, so that Wants costs no allocation
+	name  atomic.Pointer[string] // read by others while the tracker is at work
+	verbs map[string]string      // names of plain commands, so that Wants costs no allocation
 }
 
 var _ wire.Tracker = (*Tracker)(nil)
@@ -55,8 +56,16 @@ func NewTracker(opt Options) *Tracker {
 }
 
 // ClientName returns the name that the client has given itself with CLIENT
-// SETNAME or HELLO, once the server agreed; "" before.
-func (t *Tracker) ClientName() string { return t.name }
+// SETNAME or HELLO, once the server agreed; "" before. It is safe to call while
+// the tracker is at work.
+func (t *Tracker) ClientName() string {
+	if name := t.name.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+func (t *Tracker) setName(name string) { t.name.Store(&name) }
 
 // Client scans the next bytes from the client.
 func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
@@ -176,12 +185,22 @@ func (t *Tracker) reconsider() {
 	case clientVerb:
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("SETNAME")) && !bytes.EqualFold(r.arg(1), []byte("REPLY")))
 	case evalVerb, evalSHAVerb:
-		if i == 1 {
-			t.script = t.program()
-			r.stop(t.script == nil || t.script.effect == noEffect)
-		}
+		t.reconsiderScript(i)
 	}
-	r.plan.watch = r.plan.watch && r.plan.cmd.verb == helloVerb
+	r.plan.watch = r.plan.watch && (r.plan.guess || r.plan.cmd.verb == helloVerb)
+}
+
+// reconsiderScript looks at argument i: the script, or one by which a script
+// that is not known is guessed.
+func (t *Tracker) reconsiderScript(i int) {
+	r := &t.req
+	if i > digestAt {
+		r.stop(r.plan.guess && !r.suits(i))
+		return
+	}
+	t.script = t.program()
+	r.plan.guess = t.script == nil && r.beginGuess()
+	r.stop(!r.plan.guess && (t.script == nil || t.script.effect == noEffect))
 }
 
 // stop makes the request a plain one, if so; one that a rule wants stays.
@@ -189,7 +208,7 @@ func (r *requests) stop(so bool) {
 	if !so {
 		return
 	}
-	r.plan.watch = false
+	r.plan.watch, r.plan.guess = false, false
 	if r.plan.wanted {
 		return
 	}
