@@ -22,6 +22,11 @@ func TestPlainTrafficAllocatesNothing(t *testing.T) {
 		"SELECT":       {words("SELECT 1"), "+OK\r\n"},
 		"transaction":  {words("MULTI") + words("HSET h f v") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
 		"unknown sha":  {cmd("EVALSHA", sha("x"), "1", "k"), ":1\r\n"},
+		"sha, 2 keys":  {cmd("EVALSHA", sha("x"), "2", "k", "l", "ce8e6618ec1711f1"), ":1\r\n"},
+		"sha, 4 args":  {cmd("EVALSHA", sha("x"), "1", "k", "ce8e6618ec1711f1", "1", "2", "3"), ":1\r\n"},
+		"sha, limiter": {cmd("EVALSHA", sha("x"), "1", "k", "1700000000.25", "60", "1"), ":1\r\n"},
+		"sha, text":    {cmd("EVALSHA", sha("x"), "1", "k", "ce8e6618ec1711f1", "text"), ":1\r\n"},
+		"inline sha":   {"EVALSHA " + sha("x") + " 1 k ce8e6618ec1711f1 text\r\n", ":1\r\n"},
 		"plain script": {cmd("EVAL", "return redis.call('GET', KEYS[1])", "1", "k"), "$-1\r\n"},
 		"large value":  {cmd("HSET", "h", "f", strings.Repeat("x", 1<<20)), ":1\r\n"},
 	}

@@ -35,8 +35,8 @@ func at(place int) cutter {
 
 // follow feeds both streams, first the client's, and returns all marks and
 // both final clear offsets in words.
-func follow(t testing.TB, client, server []byte, cut cutter) string {
-	tr := NewTracker(Options{Hash: testHash, Wants: func(v string) bool { return v == "GET" || v == "EVALSHA" }})
+func follow(t testing.TB, client, server []byte, cut cutter, wants ...string) string {
+	tr := newTracker(wants...)
 	c := feed(t, tr.Client, client, cut)
 	s := feed(t, tr.Upstream, server, cut)
 	return c + "\n" + s
@@ -74,10 +74,12 @@ func feed(t testing.TB, scan func([]byte, []wire.Mark) ([]wire.Mark, int64), str
 }
 
 func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
-	want := follow(t, client, server, uncut)
-	for i, cut := range cuts {
-		if got := follow(t, client, server, cut); got != want {
-			t.Fatalf("cut %d\nclient %q\nserver %q\ngot  %s\nwant %s", i, client, server, got, want)
+	for _, wants := range [][]string{nil, {"GET", "EVALSHA"}} {
+		want := follow(t, client, server, uncut, wants...)
+		for i, cut := range cuts {
+			if got := follow(t, client, server, cut, wants...); got != want {
+				t.Fatalf("cut %d, wanted %q\nclient %q\nserver %q\ngot  %s\nwant %s", i, wants, client, server, got, want)
+			}
 		}
 	}
 }
@@ -86,6 +88,7 @@ var conversations = [][2]string{
 	{nx + words("GET a") + words("INCR f"), ":1\r\n$3\r\nabc\r\n:7\r\n"},
 	{words("MULTI") + nx + words("SELECT 3") + words("DEL a b") + words("EXEC") + nx, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:1\r\n+OK\r\n:1\r\n:0\r\n"},
 	{cmd("EVAL", compareAndDelete, "1", "k", "tok") + cmd("EVALSHA", sha(compareAndDelete), "1", "k", "tok"), ":1\r\n-NOSCRIPT x\r\n"},
+	{words("EVALSHA "+sha("x")+" 1 k token-of-it 500 0") + words("EVALSHA "+sha("x")+" 1 k 12345678 500") + words("evalsha "+sha("y")+" 1 k token-of-it"), "-NOSCRIPT x\r\n:1\r\n:1\r\n"},
 	{cmd("EVAL", acquireWithFence, "2", "k", "f", "tok", "500"), "|1\r\n+a\r\n+b\r\n>1\r\n+x\r\n:4\r\n"},
 	{words("HELLO 3 AUTH u p SETNAME me") + words("CLIENT SETNAME you") + "SET k \"v \\x41\" NX PX 5\r\n", "%1\r\n+proto\r\n:3\r\n+OK\r\n_\r\n"},
 	{nx + words("SUBSCRIBE a") + nx, ":1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"},
