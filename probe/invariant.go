@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -64,22 +65,37 @@ func ReadInvariant(ctx context.Context, databaseURL string, inv check.Invariant)
 	return value, exists, nil
 }
 
+// An unfitError says that a query cannot give an invariant.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
+// Refused reports whether an error of [ReadInvariant] is the query's or the
+// URL's, which no waiting mends: the URL cannot be read, the server does not
+// understand the query, or it does not give one integer.
+func Refused(err error) bool {
+	var unfit unfitError
+	var url *pgconn.ParseConfigError
+	var pg *pgconn.PgError
+	return errors.As(err, &unfit) || errors.As(err, &url) || errors.As(err, &pg) && strings.HasPrefix(pg.Code, "42")
+}
+
 // single returns the only value of a result.
 func single(r *pgconn.Result) (value int64, exists bool, err error) {
 	switch {
 	case len(r.Rows) == 0:
 		return 0, false, nil
 	case len(r.Rows) > 1:
-		return 0, false, fmt.Errorf("expected one row, got %d", len(r.Rows))
+		return 0, false, unfitError(fmt.Sprintf("expected one row, got %d", len(r.Rows)))
 	case len(r.Rows[0]) != 1:
-		return 0, false, fmt.Errorf("expected one column, got %d", len(r.Rows[0]))
+		return 0, false, unfitError(fmt.Sprintf("expected one column, got %d", len(r.Rows[0])))
 	case r.Rows[0][0] == nil:
 		return 0, false, nil
 	}
 	text := string(r.Rows[0][0])
 	value, err = strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("expected an integer, got %q", text)
+		return 0, false, unfitError(fmt.Sprintf("expected an integer, got %q", text))
 	}
 	return value, true, nil
 }

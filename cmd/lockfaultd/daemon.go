@@ -53,7 +53,7 @@ type daemon struct {
 	serve       context.Context
 }
 
-// started is when Instant 0 was, and how to count from there.
+// newClock returns when Instant 0 is, and how to count from there.
 func newClock() (time.Time, func() lock.Instant) {
 	start := time.Now()
 	return start, func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
@@ -249,9 +249,10 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", address)
 }
 
-// linger waits for the sessions to end by themselves, at most for patience.
-func (d *daemon) linger(patience time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// linger waits for the sessions to end by themselves, at most for patience and
+// until ctx is done.
+func (d *daemon) linger(ctx context.Context, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()

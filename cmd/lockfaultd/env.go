@@ -18,7 +18,7 @@ type environment struct {
 	listen  func(p lock.Protocol, upstream string) (address string, err error)
 	known   map[string]string // protocol and upstream -> address
 	changed []string          // what was rewritten, for people
-	routes  int
+	notes   []string          // what was not, and why
 }
 
 // rewriteEnv returns vars with the usual variables, and those in extra,
@@ -33,7 +33,7 @@ func rewriteEnv(vars, extra []string, listen func(lock.Protocol, string) (string
 	if err := e.rewriteHostPort("REDIS_HOST", "REDIS_PORT", lock.Redis); err != nil {
 		return nil, err
 	}
-	return e, e.rewriteHostPort("PGHOST", "PGPORT", lock.Postgres)
+	return e, e.rewritePG()
 }
 
 func (e *environment) get(name string) (string, bool) {
@@ -46,22 +46,33 @@ func (e *environment) get(name string) (string, bool) {
 }
 
 func (e *environment) set(name, value string) {
-	e.vars = slices.DeleteFunc(e.vars, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	e.unset(name)
 	e.vars = append(e.vars, name+"="+value)
 	e.changed = append(e.changed, name)
 }
 
+func (e *environment) unset(name string) {
+	e.vars = slices.DeleteFunc(e.vars, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+}
+
 func (e *environment) proxyFor(p lock.Protocol, upstream string) (string, error) {
-	key := string(p) + " " + upstream
+	key := string(p) + " " + canonical(upstream)
 	if a, ok := e.known[key]; ok {
 		return a, nil
 	}
 	a, err := e.listen(p, upstream)
 	if err == nil {
 		e.known[key] = a
-		e.routes++
 	}
 	return a, err
+}
+
+// canonical makes one spelling of an address: localhost is 127.0.0.1.
+func canonical(address string) string {
+	if found := resolve(address); len(found) > 0 {
+		return found[0].String()
+	}
+	return address
 }
 
 // rewriteURL keeps user, password, database and options of a URL.
@@ -80,11 +91,23 @@ func (e *environment) rewriteURL(name string, must bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: not a URL: expected redis://HOST:PORT/DB or postgres://USER@HOST:PORT/DATABASE", name)
 	}
-	p, port, err := schemeOf(name, u)
-	if err != nil {
+	p, ok := protocolOf(u)
+	if !ok {
+		if must {
+			return fmt.Errorf("%s: scheme %q cannot be proxied; expected redis, postgres or postgresql", name, u.Scheme)
+		}
+		e.notes = append(e.notes, fmt.Sprintf("%s is left as it is: scheme %q cannot be proxied", name, u.Scheme))
+		return nil
+	}
+	if err := plain(name, p, u); err != nil {
 		return err
 	}
-	address, err := e.proxyFor(p, net.JoinHostPort(hostOr(u.Hostname()), portOr(u.Port(), port)))
+	host, port := e.defaults(p)
+	if u.Hostname() == "" && strings.HasPrefix(host, "/") {
+		e.notes = append(e.notes, fmt.Sprintf("%s is left as it is: PGHOST=%s is a Unix socket, which cannot be proxied", name, host))
+		return nil
+	}
+	address, err := e.proxyFor(p, net.JoinHostPort(or(u.Hostname(), host), or(u.Port(), port)))
 	if err != nil {
 		return err
 	}
@@ -93,20 +116,47 @@ func (e *environment) rewriteURL(name string, must bool) error {
 	return nil
 }
 
-func schemeOf(name string, u *url.URL) (lock.Protocol, string, error) {
-	switch u.Scheme {
-	case "redis":
-		return lock.Redis, "6379", nil
+// protocolOf reads the scheme, without the driver that some libraries put
+// behind a plus.
+func protocolOf(u *url.URL) (lock.Protocol, bool) {
+	scheme, _, _ := strings.Cut(u.Scheme, "+")
+	switch scheme {
+	case "redis", "rediss":
+		return lock.Redis, true
 	case "postgres", "postgresql":
-		if h := u.Query().Get("host"); h != "" || u.Hostname() == "" && u.Host != "" {
-			return "", "", fmt.Errorf("%s: the host %q in its options cannot be rewritten; expected it before the database's name", name, h)
-		}
-		if mode := u.Query().Get("sslmode"); mode == "require" || strings.HasPrefix(mode, "verify-") {
-			return "", "", fmt.Errorf("%s: sslmode=%s cannot be kept through a proxy that does not speak TLS yet; expected prefer, allow or disable", name, mode)
-		}
-		return lock.Postgres, "5432", nil
+		return lock.Postgres, true
 	}
-	return "", "", fmt.Errorf("%s: scheme %q cannot be proxied; expected redis, postgres or postgresql", name, u.Scheme)
+	return "", false
+}
+
+// plain refuses what a proxy that speaks no TLS, and knows one address, cannot
+// keep.
+func plain(name string, p lock.Protocol, u *url.URL) error {
+	mode := u.Query().Get("sslmode")
+	switch {
+	case u.Scheme == "rediss":
+		return fmt.Errorf("%s: TLS (rediss) cannot be proxied yet; expected redis://", name)
+	case strings.Contains(u.Host, ","):
+		return fmt.Errorf("%s: several hosts in one URL cannot be proxied; expected one", name)
+	case p == lock.Postgres && u.Query().Get("host") != "":
+		return fmt.Errorf("%s: the host %q in its options cannot be rewritten; expected it before the database's name", name, u.Query().Get("host"))
+	case p == lock.Postgres && needsTLS(mode):
+		return fmt.Errorf("%s: sslmode=%s cannot be kept through a proxy that does not speak TLS yet; expected prefer, allow or disable", name, mode)
+	}
+	return nil
+}
+
+func needsTLS(mode string) bool { return mode == "require" || strings.HasPrefix(mode, "verify-") }
+
+// defaults is where a URL without host or port leads: for Postgres that is
+// what PGHOST and PGPORT say, before they are rewritten.
+func (e *environment) defaults(p lock.Protocol) (host, port string) {
+	if p == lock.Redis {
+		return "127.0.0.1", "6379"
+	}
+	h, _ := e.get("PGHOST")
+	pt, _ := e.get("PGPORT")
+	return or(h, "127.0.0.1"), or(pt, "5432")
 }
 
 func (e *environment) rewriteAddress(name, text string) error {
@@ -125,16 +175,33 @@ func (e *environment) rewriteAddress(name, text string) error {
 	return nil
 }
 
-// rewriteHostPort rewrites a pair where the host is set. A host that is a
-// folder is a Unix socket, which no proxy can stand before: it stays.
+// rewritePG rewrites the variables of libpq. A host that is a folder is a Unix
+// socket, which no proxy can stand before: it stays, with a note.
+func (e *environment) rewritePG() error {
+	host, _ := e.get("PGHOST")
+	if strings.HasPrefix(host, "/") {
+		e.notes = append(e.notes, fmt.Sprintf("PGHOST=%s is left as it is: a Unix socket cannot be proxied; expected a host, such as 127.0.0.1", host))
+		return nil
+	}
+	if mode, _ := e.get("PGSSLMODE"); needsTLS(mode) {
+		return fmt.Errorf("PGSSLMODE=%s cannot be kept through a proxy that does not speak TLS yet; expected prefer, allow or disable", mode)
+	}
+	if numeric, ok := e.get("PGHOSTADDR"); ok {
+		e.set("PGHOST", numeric) // it is what libpq connects to
+		e.unset("PGHOSTADDR")
+	}
+	return e.rewriteHostPort("PGHOST", "PGPORT", lock.Postgres)
+}
+
+// rewriteHostPort rewrites a pair where one of the two is set.
 func (e *environment) rewriteHostPort(hostVar, portVar string, p lock.Protocol) error {
 	host, ok := e.get(hostVar)
 	port, portSet := e.get(portVar)
-	if !ok && !portSet || strings.HasPrefix(host, "/") {
+	if !ok && !portSet {
 		return nil
 	}
 	def := map[lock.Protocol]string{lock.Redis: "6379", lock.Postgres: "5432"}[p]
-	address, err := e.proxyFor(p, net.JoinHostPort(hostOr(host), portOr(port, def)))
+	address, err := e.proxyFor(p, net.JoinHostPort(or(host, "127.0.0.1"), or(port, def)))
 	if err != nil {
 		return err
 	}
@@ -147,28 +214,31 @@ func (e *environment) rewriteHostPort(hostVar, portVar string, p lock.Protocol) 
 	return nil
 }
 
-func hostOr(h string) string {
-	if h == "" {
-		return "127.0.0.1"
+func or(a, b string) string {
+	if a == "" {
+		return b
 	}
-	return h
+	return a
 }
 
-func portOr(p, def string) string {
-	if p == "" {
-		return def
-	}
-	return p
-}
-
-// databaseURL returns where invariants are read: straight from the upstream.
-func databaseURL(vars []string, proxies []config.Proxy) string {
+// databaseURL returns where invariants are read: straight from the upstream
+// that the command would have used.
+func databaseURL(vars, extra []string, proxies []config.Proxy) string {
 	e := &environment{vars: vars}
-	if u, ok := e.get("DATABASE_URL"); ok {
-		return u
+	for _, name := range append([]string{"DATABASE_URL"}, extra...) {
+		text, _ := e.get(name)
+		if u, err := url.Parse(text); err == nil {
+			if p, ok := protocolOf(u); ok && p == lock.Postgres {
+				u.Scheme = "postgres"
+				return u.String()
+			}
+		}
 	}
-	if h, ok := e.get("PGHOST"); ok {
-		return "host=" + h // the rest comes from PGPORT, PGUSER, ... as for every client
+	_, host := e.get("PGHOST")
+	_, port := e.get("PGPORT")
+	if host || port {
+		h, pt := e.defaults(lock.Postgres)
+		return fmt.Sprintf("host=%s port=%s", h, pt) // the rest comes from PGUSER, ... as for every client
 	}
 	for _, p := range proxies {
 		if p.Protocol == lock.Postgres {

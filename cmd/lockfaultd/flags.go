@@ -77,6 +77,7 @@ type options struct {
 
 	// run alone
 	command  []string
+	given    []string // the flags as typed, to say how to repeat the run
 	counters cli.StringSlice
 	fences   cli.StringSlice
 	env      cli.StringSlice
@@ -153,6 +154,9 @@ type setup struct {
 // setup reads the config and compiles the flags. Every error is a usageError.
 func (o *options) setup() (*setup, error) {
 	s := &setup{seed: o.seed, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
+	if err := o.check(); err != nil {
+		return nil, usageError{err}
+	}
 	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addProxies, o.addInvariants, o.addConfig} {
 		if err := step(s); err != nil {
 			return nil, usageError{err}
@@ -197,6 +201,9 @@ func (o *options) addProxies(s *setup) error {
 			if err != nil {
 				return fmt.Errorf("--%s: %w", p.flag, err)
 			}
+			if proxy.Listen == proxy.Upstream {
+				return fmt.Errorf("--%s %s: it would be its own upstream; expected the server's address behind the =", p.flag, text)
+			}
 			proxy.Name, proxy.Protocol = p.flag, p.proto
 			s.proxies = append(s.proxies, proxy)
 		}
@@ -210,7 +217,7 @@ func (o *options) addInvariants(s *setup) error {
 		sqls []string
 	}{{"counter", o.counters.Value()}, {"fence", o.fences.Value()}} {
 		for _, sql := range k.sqls {
-			inv, err := probe.ParseInvariant(k.kind, sql)
+			inv, err := invariant(k.kind, sql)
 			if err != nil {
 				return err
 			}
@@ -218,6 +225,16 @@ func (o *options) addInvariants(s *setup) error {
 		}
 	}
 	return nil
+}
+
+// invariant wants a query of one column of one table, since only then can the
+// writes that make the number be told from others.
+func invariant(kind, sql string) (check.Invariant, error) {
+	inv, err := probe.ParseInvariant(kind, sql)
+	if err == nil && inv.Table == "" {
+		err = fmt.Errorf("--%s %q: expected SELECT COLUMN FROM TABLE [WHERE ...]: only then can writes of this number be told from others", kind, sql)
+	}
+	return inv, err
 }
 
 // addConfig puts what the file says behind what was typed.
@@ -233,7 +250,7 @@ func (o *options) addConfig(s *setup) error {
 	s.decls = append(s.decls, c.Locks...)
 	s.proxies = append(s.proxies, c.Proxies...)
 	for _, i := range c.Invariants {
-		inv, err := probe.ParseInvariant(i.Kind, i.Query)
+		inv, err := invariant(i.Kind, i.Query)
 		if err != nil {
 			return fmt.Errorf("--config: invariant %s: %w", i.Name, err)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -33,12 +34,17 @@ func newInvariants(list []check.Invariant, url string) (*invariants, error) {
 	return &invariants{url: url, list: list, errs: map[string]error{}}, nil
 }
 
-// start takes the first readings. What cannot be read yet is read before the
-// first write to its table.
-func (v *invariants) start(ctx context.Context) {
-	for i := range v.list {
+// start takes the first readings. What cannot be read yet, since its table or
+// row is not there or the server does not answer, is read before the first
+// write to its table. What the server refuses is the user's to mend.
+func (v *invariants) start(ctx context.Context) error {
+	for i, inv := range v.list {
 		v.read(ctx, i, false)
+		if err := v.errs[inv.Query]; probe.Refused(err) {
+			return usagef("--%s %q: %v", inv.Kind, inv.Query, err)
+		}
 	}
+	return nil
 }
 
 // missing lists the tables whose first reading is still to be taken.
@@ -73,11 +79,11 @@ func (v *invariants) has(i int) bool {
 }
 
 // end takes the last readings, once the backends that were proxied are idle.
-func (v *invariants) end(ctx context.Context, pids []int32) {
+func (v *invariants) end(pids []int32) {
 	if len(v.list) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, reading)
+	ctx, cancel := context.WithTimeout(context.Background(), reading)
 	defer cancel()
 	if err := probe.WaitIdle(ctx, v.url, pids); err != nil {
 		v.fail("waiting for idle backends", err)
@@ -103,6 +109,9 @@ func (v *invariants) read(ctx context.Context, i int, end bool) {
 	delete(v.errs, inv.Query)
 	if end {
 		v.list[i].End, v.list[i].HasEnd = value, exists
+		if !exists {
+			v.errs[inv.Query] = errors.New("there is no such row")
+		}
 	} else {
 		v.list[i].Start, v.list[i].HasStart = value, exists
 		if v.clock != nil {
@@ -117,7 +126,7 @@ func (v *invariants) fail(what string, err error) {
 	v.errs[what] = err
 }
 
-// read returns the invariants with their readings.
+// readings returns the invariants with what was read so far.
 func (v *invariants) readings() []check.Invariant {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -62,7 +62,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Usage:                     "pause lock holders at the worst moment, and see whether the data survives",
 		UsageText:                 serveExample,
 		Version:                   version,
-		HideVersion:               true,
+		HideHelpCommand:           true,
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
@@ -80,7 +80,21 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
-func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }
+// nothingBefore refuses flags that were typed before a command's name: they
+// would be those of another command.
+func nothingBefore(c *cli.Context, command string) error {
+	if before := c.Lineage()[1].LocalFlagNames(); len(before) > 0 {
+		return usagef("--%s stands before %s; flags of a command come behind its name: lockfaultd %s --%s ...", before[0], command, command, before[0])
+	}
+	return nil
+}
+
+func noArguments(c *cli.Context, command string) error {
+	if c.Args().Present() {
+		return usagef("%s: unexpected argument %q; it takes none", command, c.Args().First())
+	}
+	return nothingBefore(c, command)
+}
 
 func runCommandOf(stdout, stderr io.Writer) *cli.Command {
 	o := newOptions()
@@ -92,7 +106,10 @@ func runCommandOf(stdout, stderr io.Writer) *cli.Command {
 		Flags:        o.runFlags(),
 		OnUsageError: onUsageError,
 		Action: func(c *cli.Context) error {
-			o.command = c.Args().Slice()
+			if err := nothingBefore(c, "run"); err != nil {
+				return err
+			}
+			o.command, o.given = c.Args().Slice(), flagsGiven(c)
 			return runCommand(c.Context, o, stdout, stderr)
 		},
 	}
@@ -105,11 +122,11 @@ func thawCommandOf(stderr io.Writer) *cli.Command {
 		UsageText:    "lockfaultd thaw\n\nExample:\n  lockfaultd thaw          # as ExecStopPost= of a unit, or by hand",
 		OnUsageError: onUsageError,
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("thaw: unexpected argument %q; it takes none", c.Args().First())
+			if err := noArguments(c, "thaw"); err != nil {
+				return err
 			}
 			n, err := freezer.Replay(journalDir(), logTo(stderr, false))
-			fmt.Fprintf(stderr, "lockfaultd: %d left frozen, let go\n", n)
+			fmt.Fprintf(stderr, "lockfaultd: %d left frozen in the journal %s, let go\n", n, journalDir())
 			return err
 		},
 	}
@@ -121,7 +138,10 @@ func versionCommandOf(stdout io.Writer) *cli.Command {
 		Usage:        "print the version",
 		UsageText:    "lockfaultd version\n\nExample:\n  lockfaultd version",
 		OnUsageError: onUsageError,
-		Action: func(*cli.Context) error {
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c, "version"); err != nil {
+				return err
+			}
 			fmt.Fprintf(stdout, "lockfaultd %s\n", version)
 			return nil
 		},

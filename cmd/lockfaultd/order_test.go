@@ -97,7 +97,7 @@ func serveOnce(t *testing.T, upstream, flag, rule string, use func(address strin
 	}
 	d.accept([]endpoint{e})
 	use(e.ln.Addr().String())
-	d.linger(lingering)
+	d.linger(t.Context(), lingering)
 	if err := d.close(); err != nil {
 		t.Fatal(err)
 	}

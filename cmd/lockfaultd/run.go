@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,14 +18,16 @@ import (
 // lingering is how long sessions may outlive the command before they are ended.
 const lingering = 2 * time.Second
 
-// A wrapped run is one `lockfaultd run`.
+// wrapped is one `lockfaultd run`.
 type wrapped struct {
 	options    *options
 	setup      *setup
 	daemon     *daemon
 	invariants *invariants
+	signals    *switchboard
 	dir        string
-	keep       bool // dir was asked for
+	keep       bool     // dir was asked for
+	junit      *os.File // nil: not asked for
 	stdout     io.Writer
 	stderr     io.Writer
 	started    time.Time
@@ -42,15 +45,20 @@ func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.signals = newSwitchboard(func() {
+		cancel()
+		w.disarm()
+	})
+	defer w.signals.close()
 	if err := w.open(ctx, list); err != nil {
 		closeAll(list)
-		return err
+		return errors.Join(err, w.discard())
 	}
-	end, err := w.command(ctx, env)
+	end, err := w.command(env)
 	if err != nil {
-		w.daemon.close()
-		w.discard()
-		return err
+		return errors.Join(err, w.daemon.close(), w.discard())
 	}
 	return w.conclude(ctx, end)
 }
@@ -69,6 +77,11 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	}
 	if w.expect, err = codes("expect", strings.Join(o.expect.Value(), ",")); err != nil {
 		return nil, err
+	}
+	if o.junit != "" {
+		if w.junit, err = os.Create(o.junit); err != nil {
+			return nil, usagef("--junit: %v", err)
+		}
 	}
 	return w, nil
 }
@@ -103,7 +116,9 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	if w.daemon, err = newDaemon(w.setup, upstreams(list), file, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
 		return err
 	}
-	w.invariants.start(ctx)
+	if err := w.invariants.start(ctx); err != nil {
+		return errors.Join(err, w.daemon.close())
+	}
 	w.invariants.clock = w.daemon.clock
 	w.daemon.engine.Await(w.invariants.missing()...)
 	w.daemon.accept(list)
@@ -116,24 +131,39 @@ func (w *wrapped) database() string {
 	if w.options.database != "" {
 		return w.options.database
 	}
-	return databaseURL(os.Environ(), w.setup.proxies)
+	return databaseURL(os.Environ(), w.options.env.Value(), w.setup.proxies)
 }
 
 // command runs the command with its environment rewritten.
-func (w *wrapped) command(ctx context.Context, env *environment) (ending, error) {
+func (w *wrapped) command(env *environment) (ending, error) {
 	if len(env.changed) > 0 {
 		fmt.Fprintf(w.stderr, "lockfaultd: rewrote %s\n", strings.Join(env.changed, ", "))
 	}
+	for _, n := range env.notes {
+		fmt.Fprintf(w.stderr, "lockfaultd: %s\n", n)
+	}
 	announceRules(w.stderr, w.setup)
-	c, err := startChild(w.options.command, env.vars, w.stdout, w.stderr, w.thaw, w.daemon.log)
+	c, err := startChild(w.options.command, env.vars, w.stdout, w.stderr, w.daemon.log)
 	if err != nil {
 		return ending{}, err
 	}
 	defer c.close()
-	return c.wait(ctx, w.options.timeout), nil
+	w.signals.connect(c)
+	end := c.wait(w.options.timeout, w.disarm)
+	w.signals.connect(nil)
+	if c.tty {
+		w.signals.note(end.status)
+	}
+	return end, nil
 }
 
-func (w *wrapped) thaw() { w.daemon.engine.ReleaseAll(w.daemon.clock()) }
+// disarm lets go what is held or frozen and lets no rule act any more, so that
+// a command that was asked to end can.
+func (w *wrapped) disarm() {
+	if w.daemon != nil {
+		w.daemon.engine.Disarm(w.daemon.clock())
+	}
+}
 
 // environment opens the listeners, those of the flags and one for each upstream
 // that the command's variables name, and rewrites the variables to them.
@@ -152,7 +182,7 @@ func (w *wrapped) environment() (*environment, []endpoint, error) {
 		return e.ln.Addr().String(), nil
 	})
 	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("run: nothing to stand before: none of REDIS_URL, DATABASE_URL, REDIS_HOST and PGHOST is set; expected one, or --env NAME, --redis or --postgres")
+		err = fmt.Errorf("run: nothing to stand before: none of REDIS_URL, DATABASE_URL, REDIS_HOST and PGHOST names a server that can be proxied%s; expected one, or --env NAME, --redis or --postgres", because(env.notes))
 	}
 	if err != nil {
 		closeAll(list)
@@ -161,34 +191,41 @@ func (w *wrapped) environment() (*environment, []endpoint, error) {
 	return env, list, nil
 }
 
+func because(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(notes, "; ") + ")"
+}
+
 // conclude ends the sessions, takes the last readings, judges and reports.
 func (w *wrapped) conclude(ctx context.Context, end ending) error {
-	w.daemon.linger(lingering)
+	w.disarm()
+	w.daemon.linger(ctx, lingering)
 	w.daemon.endSessions()
 	elapsed := time.Since(w.started)
-	w.invariants.end(ctx, w.daemon.backendPIDs())
+	w.invariants.end(w.daemon.backendPIDs())
 	w.daemon.record.Invariants(invariantsForHeader(w.invariants.readings()))
-	uses := w.daemon.plan.Uses()
 	internal := w.daemon.close()
-	r, err := w.judge(uses)
+	r, err := w.judge(w.daemon.engine.Uses())
 	if err != nil && internal == nil {
 		internal = err
 	}
 	w.fill(&r, end, elapsed, internal)
-	out := r.Outcome()
-	if err := w.write(&r, out.Exit); err != nil {
+	exit := r.Outcome().Exit
+	written := w.write(&r, exit)
+	if err := errors.Join(report.Text(w.stdout, r), written); err != nil {
 		return err
 	}
-	report.Text(w.stdout, r)
-	if out.Exit != 0 {
-		return status(out.Exit)
+	if exit != 0 {
+		return status(exit)
 	}
 	return nil
 }
 
 func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, internal error) {
 	r.Command, r.CommandRan, r.CommandStatus = w.options.command, true, end.status
-	r.TimedOut, r.Interrupted, r.Internal = end.timedOut, end.interrupted, internal
+	r.TimedOut, r.Interrupted, r.Internal = end.timedOut, w.signals.wasInterrupted(), internal
 	r.Unreachable = w.daemon.server.Unreached()
 	r.Unread = w.invariants.unread()
 	r.FailOn, r.Expect = w.failOn, w.expect
@@ -206,19 +243,18 @@ func (w *wrapped) write(r *report.Run, exit int) error {
 	if w.keep || exit != 0 {
 		r.Files = []string{filepath.Join(w.dir, "history.jsonl"), filepath.Join(w.dir, "report.json")}
 	}
-	if w.options.junit != "" {
-		if err := toFile(w.options.junit, func(f io.Writer) error { return report.JUnit(f, *r) }); err != nil {
-			return usagef("--junit: %v", err)
-		}
+	var junit error
+	if w.junit != nil {
+		junit = errors.Join(report.JUnit(w.junit, *r), w.junit.Close())
 	}
 	if r.Files == nil {
-		return w.discard()
+		return errors.Join(junit, w.discard())
 	}
-	return toFile(r.Files[1], func(f io.Writer) error { return report.JSON(f, *r) })
+	return errors.Join(junit, toFile(r.Files[1], func(f io.Writer) error { return report.JSON(f, *r) }))
 }
 
 func (w *wrapped) discard() error {
-	if w.keep {
+	if w.keep || w.dir == "" {
 		return nil
 	}
 	return os.RemoveAll(w.dir)
@@ -239,12 +275,9 @@ func toFile(path string, write func(io.Writer) error) error {
 // repeat is the command line that does the same again.
 func (w *wrapped) repeat() string {
 	words := []string{"lockfaultd", "run"}
-	args, seeded := os.Args[min(2, len(os.Args)):], false
-	for i, a := range args {
-		if a == "--" || i == len(args)-len(w.options.command) {
-			break
-		}
-		seeded = seeded || a == "--seed" || strings.HasPrefix(a, "--seed=")
+	seeded := false
+	for _, a := range w.options.given {
+		seeded = seeded || strings.HasPrefix(strings.TrimLeft(a, "-"), "seed")
 		words = append(words, quote(a))
 	}
 	if !seeded && len(w.setup.rules) > 0 {

@@ -166,31 +166,3 @@ func sortedNames(m map[string]int) []string {
 	slices.SortFunc(out, cmp.Compare[string])
 	return out
 }
-
-// fenceFigure counts what was written to the column of a fence invariant.
-func (c *kase) fenceFigure(inv Invariant) FenceFigure {
-	f := FenceFigure{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column,
-		Start: inv.Start, End: inv.End, Known: inv.HasStart && inv.HasEnd}
-	table := lock.TableName(inv.Table)
-	for _, w := range c.writes {
-		if lock.TableName(w.op.SQL.Table) != table {
-			continue
-		}
-		a, ok := w.assigns(inv.Column)
-		switch {
-		case w.state == refused && (ok || slices.ContainsFunc(w.op.SQL.Where, func(g lock.Cond) bool { return g.Column == inv.Column })):
-			f.Rejected++
-		case w.state == accepted && ok && a.Value.IsInt:
-			if f.Accepted++; f.Accepted == 1 {
-				f.Lowest, f.Highest = a.Value.Int, a.Value.Int
-			}
-			f.Lowest, f.Highest = min(f.Lowest, a.Value.Int), max(f.Highest, a.Value.Int)
-		}
-	}
-	for _, v := range c.found {
-		if v.Code == "LF105" && v.Table == table {
-			f.Regressions += v.Count
-		}
-	}
-	return f
-}

@@ -56,6 +56,7 @@ type kase struct {
 
 	cycled  map[*write]bool   // writes of a cycle
 	proven  map[columnOf]bool // writes of the column depend on reads of it
+	fallen  map[columnOf]int  // fences that were too low
 	numbers map[columnOf]bool // integers that a section wrote after it had read them
 	found   []Verdict
 	emitted map[string]int
@@ -81,7 +82,8 @@ func newCase(in Input) *kase {
 		in: in, ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
-		cycled: map[*write]bool{}, proven: map[columnOf]bool{}, numbers: map[columnOf]bool{}, emitted: map[string]int{},
+		cycled: map[*write]bool{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
+		numbers: map[columnOf]bool{}, emitted: map[string]int{},
 	}
 	c.ledger.KeepAll()
 	c.ops = make([]*lock.Op, len(in.Ops))

@@ -107,9 +107,12 @@ type FenceFigure struct {
 	Accepted                   int // writes accepted with a fence
 	Rejected                   int // writes refused by one
 	Lowest, Highest            int64
-	Regressions                int
+	Regressions                int // times that it was certainly lower than before, by writes or by the readings
+	Unnumbered                 int // writes of it without an answer, or whose number is not known
 	Start, End                 int64
 	Known                      bool
+
+	oneRow bool // all the accepted writes are of one row
 }
 
 // Facts are what was seen.
