@@ -70,6 +70,7 @@ type jsonFence struct {
 	Lowest      int64  `json:"lowest"`
 	Highest     int64  `json:"highest"`
 	Regressions int    `json:"regressions"`
+	Unnumbered  int    `json:"unnumbered,omitempty"`
 	Known       bool   `json:"known"`
 	Start       *int64 `json:"start"`
 	End         *int64 `json:"end"`
@@ -259,7 +260,7 @@ func toJSONCounter(c check.Counter) jsonCounter {
 
 func toJSONFence(f check.FenceFigure) jsonFence {
 	j := jsonFence{Name: f.Name, Query: f.Query, Table: f.Table, Column: f.Column, Accepted: f.Accepted,
-		Rejected: f.Rejected, Lowest: f.Lowest, Highest: f.Highest, Regressions: f.Regressions, Known: f.Known}
+		Rejected: f.Rejected, Lowest: f.Lowest, Highest: f.Highest, Regressions: f.Regressions, Unnumbered: f.Unnumbered, Known: f.Known}
 	if f.Known {
 		j.Start, j.End = &f.Start, &f.End
 	}

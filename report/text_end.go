@@ -77,19 +77,31 @@ func fenceName(f check.FenceFigure) string {
 func fenceLine(f check.FenceFigure) string {
 	said := fmt.Sprintf("%s accepted, %d refused", many(f.Accepted, "write"), f.Rejected)
 	if f.Accepted > 0 {
-		said += fmt.Sprintf("; fences %d to %d, ", f.Lowest, f.Highest) + fell(f.Regressions)
+		said += fmt.Sprintf("; fences %d to %d", f.Lowest, f.Highest)
+	}
+	if f.Accepted > 0 || f.Regressions > 0 {
+		said += ", " + fell(f)
+	}
+	if f.Unnumbered > 0 {
+		said += fmt.Sprintf("; %s without an answer or a known number", many(f.Unnumbered, "write"))
 	}
 	if f.Known {
 		said += fmt.Sprintf("; the row went from %d to %d", f.Start, f.End)
+		if f.End < f.Start && f.Regressions == 0 {
+			said += ", having been made anew"
+		}
 	}
 	return said
 }
 
-func fell(n int) string {
-	if n == 0 {
-		return "never lower than before"
+func fell(f check.FenceFigure) string {
+	switch {
+	case f.Regressions > 0:
+		return times(f.Regressions) + " lower than before"
+	case f.Unnumbered > 0 || f.Known && f.End < max(f.Start, f.Highest):
+		return "never lower than before as far as is known"
 	}
-	return times(n) + " lower than before"
+	return "never lower than before"
 }
 
 func textBlind(p *page, r Run) {

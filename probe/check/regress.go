@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -131,7 +132,7 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 			}
 			done = done[1:]
 		}
-		if highest != nil && highest.write != f.write && fell(*highest, f) && !c.setAnew(k.table, highest.write.lo, f.write.hi) {
+		if highest != nil && highest.write != f.write && fell(*highest, f) && !c.setAnew(k, highest.write.lo, f.write.hi) {
 			c.regression(k, *highest, f)
 		}
 	}
@@ -146,13 +147,20 @@ func fell(x, w fenced) bool {
 	return x.fence > w.fence
 }
 
-// setAnew reports whether rows of the table may have been made or removed
-// between the two instants: a fence starts again then.
-func (c *kase) setAnew(table string, from, to lock.Instant) bool {
+// setAnew reports whether the row may have been removed, and made again,
+// between the two instants: its fence starts again then.
+func (c *kase) setAnew(k lockRow, from, to lock.Instant) bool {
 	return slices.ContainsFunc(c.writes, func(w *write) bool {
-		return lock.TableName(w.op.SQL.Table) == table && w.op.Verb != "UPDATE" && !w.op.SQL.Upsert &&
-			(w.state == accepted || w.state == uncertain) && w.hi > from && w.lo < to
+		if lock.TableName(w.op.SQL.Table) != k.table || !w.resets() || w.hi <= from || w.lo >= to {
+			return false
+		}
+		return w.row == k.row || w.op.Verb != "INSERT" && (w.row == unknownRow || strings.HasSuffix(w.row, "/"))
 	})
+}
+
+// resets reports whether a write may have made or removed rows.
+func (w *write) resets() bool {
+	return w.op.Verb != "UPDATE" && !w.op.SQL.Upsert && (w.state == accepted || w.state == uncertain)
 }
 
 func (c *kase) regression(k lockRow, x, w fenced) {
@@ -209,7 +217,7 @@ func (c *kase) readings(inv Invariant, f *FenceFigure) {
 	if f.oneRow && f.Accepted > 0 && f.Highest > top {
 		top, from = f.Highest, "%d was accepted on its row"
 	}
-	if !f.Known || inv.End >= top || f.Regressions > 0 || c.setAnew(lock.TableName(inv.Table), 0, lock.Never) {
+	if !f.Known || inv.End >= top || f.Regressions > 0 || f.anew {
 		return
 	}
 	p := let("F be what %q returned.", inv.Query)
@@ -220,7 +228,12 @@ func (c *kase) readings(inv Invariant, f *FenceFigure) {
 	}
 	k := lockRow{table: lock.TableName(inv.Table), column: inv.Column}
 	f.Regressions++
-	c.emit(c.guardOf(k, fenced{}), Verdict{Code: "LF105", Level: Proven, Table: k.table, Proof: p.String()})
+	v := Verdict{Code: "LF105", Level: Proven, Table: k.table}
+	if len(c.in.Gaps) > 0 || inv.Table == "" {
+		v.Level = Likely
+		p.say("The row may have been made anew without being seen, so this is not proven.")
+	}
+	c.emit(c.guardOf(k, fenced{}), with(v, p))
 }
 
 // fenceFigure counts what was written to the column of a fence invariant.
@@ -235,6 +248,7 @@ func (c *kase) fenceFigure(inv Invariant) FenceFigure {
 			continue
 		}
 		a, ok := w.assigns(inv.Column)
+		f.anew = f.anew || w.resets() && own.concerns(w)
 		switch {
 		case w.state == refused && (ok || slices.ContainsFunc(w.op.SQL.Where, func(g lock.Cond) bool { return g.Column == inv.Column })):
 			f.Rejected++
@@ -249,7 +263,7 @@ func (c *kase) fenceFigure(inv Invariant) FenceFigure {
 	f.oneRow = len(rows) == 1 && !rows[unknownRow]
 	f.Regressions = c.fallen[columnOf{table, inv.Column}]
 	c.readings(inv, &f)
-	f.oneRow = false
+	f.oneRow, f.anew = false, false
 	return f
 }
 

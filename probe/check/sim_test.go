@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -459,5 +460,52 @@ func TestFenceFigure(t *testing.T) {
 	want := FenceFigure{Table: "counter", Column: "fence", Accepted: 1, Rejected: 1, Lowest: 2, Highest: 2, End: 2, Known: true}
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A fence that an invariant names must rise, whatever lock it is written
+// under, and none as well.
+func TestANamedFenceMustRise(t *testing.T) {
+	hash := lock.NewHasher([]byte("fence"))
+	v := func(n int64) lock.Value { return hash.Of([]byte(strconv.FormatInt(n, 10))) }
+	put := func(at lock.Instant, verb string, n int64) *lock.Op {
+		return &lock.Op{Session: 1, Actor: "A", Proto: lock.Postgres, Kind: lock.Write, Verb: verb, Implicit: true, Tx: uint64(at), Rows: 1,
+			Outcome: lock.Done, A: at, F: at, R: at + 5, D: at + 5, Z: at + 5, SQL: &lock.Statement{Table: "t",
+				Set: []lock.Assign{{Column: "fence", Value: v(n)}}, Where: []lock.Cond{{Column: "id", Op: "=", Value: v(1)}}}}
+	}
+	gone := put(20, "DELETE", 0)
+	gone.SQL.Set = nil
+	other := put(30, "UPDATE", 2)
+	other.SQL.Where[0].Value = v(2)
+	together := put(12, "UPDATE", 2)
+	together.Session = 2
+	fence := Invariant{Kind: "fence", Query: "SELECT fence FROM t WHERE id = 1", Table: "t", Column: "fence", HasStart: true, HasEnd: true}
+	for _, c := range []struct {
+		name       string
+		ops        []*lock.Op
+		start, end int64
+		want       int
+		proof      string
+	}{
+		{"9 then 2", []*lock.Op{put(10, "UPDATE", 9), put(30, "UPDATE", 2)}, 0, 2, 1, "with fence 2"},
+		{"2 then 9", []*lock.Op{put(10, "UPDATE", 2), put(30, "UPDATE", 9)}, 0, 9, 0, ""},
+		{"9 twice", []*lock.Op{put(10, "UPDATE", 9), put(30, "UPDATE", 9)}, 0, 9, 0, ""},
+		{"at once", []*lock.Op{put(10, "UPDATE", 9), together}, 0, 9, 0, ""},
+		{"another row", []*lock.Op{put(10, "UPDATE", 9), other}, 0, 9, 0, ""},
+		{"made anew", []*lock.Op{put(10, "UPDATE", 9), gone, put(30, "UPDATE", 2)}, 0, 2, 0, ""},
+		{"past the proxy", []*lock.Op{put(10, "UPDATE", 9)}, 7, 5, 1, "past the proxy"},
+		{"by nobody seen", nil, 7, 5, 1, "past the proxy"},
+		{"it ended lower than was accepted", []*lock.Op{put(10, "UPDATE", 9)}, 0, 8, 1, "past the proxy"},
+		{"it rose", nil, 5, 7, 0, ""},
+	} {
+		inv := fence
+		inv.Start, inv.End = c.start, c.end
+		r := Judge(Input{Ops: c.ops, Invariants: []Invariant{inv}})
+		if got := count(r, "LF105", Proven); got != c.want || r.Fences[0].Regressions != c.want || len(r.Verdicts) != c.want {
+			t.Errorf("%s: %d, figure %+v, want %d", c.name, got, r.Fences[0], c.want)
+		}
+		if c.want > 0 && !strings.Contains(r.Verdicts[0].Proof, c.proof) {
+			t.Errorf("%s: %q is not in %q", c.name, c.proof, r.Verdicts[0].Proof)
+		}
 	}
 }

@@ -113,6 +113,7 @@ type FenceFigure struct {
 	Known                      bool
 
 	oneRow bool // all the accepted writes are of one row
+	anew   bool // the row may have been made anew
 }
 
 // Facts are what was seen.
