@@ -19,10 +19,10 @@ const (
 // a count, a flag or a name, and also hardly unique.
 const minToken = 8
 
-// beginGuess reports whether the script that the request names, whose text is
-// not known, may be told by the arguments that follow.
+// beginGuess reports whether the script that the request names by a digest
+// whose text is not known may be told by the arguments that follow.
 func (r *requests) beginGuess() bool {
-	return r.plan.cmd.verb == evalSHAVerb && r.argc > tokenAt && r.argc <= guessEnd && isDigest(r.arg(digestAt))
+	return r.argc > tokenAt && r.argc <= guessEnd && isDigest(r.arg(digestAt))
 }
 
 // mayFit reports whether an argument of that size may still suit.

@@ -123,6 +123,7 @@ func TestWantedGuess(t *testing.T) {
 		{words("EVALSHA " + sha("x") + " 1 k " + pyToken + " soon"), `EVALSHA other db0 "k" done`},
 		{words("EVALSHA " + sha("x") + " 2 k l " + pyToken), `EVALSHA other db0 "k" done`},
 		{words("EVALSHA x 1 k " + pyToken), `EVALSHA other db0 "k" done`},
+		{words("EVALSHA " + sha("x") + " 1 " + strings.Repeat("k", maxArg+1) + " " + pyToken), `EVALSHA other db0 "" done`},
 	} {
 		if got := strings.Join(exchange(t, newTracker("EVALSHA"), tt.request, ":1\r\n"), "|"); got != tt.want {
 			t.Errorf("%q: got  %s\nwant %s", tt.request, got, tt.want)
