@@ -226,6 +226,11 @@ func TestWhyHarmless(t *testing.T) {
 	}
 	stalls := each(func(i int, r *Run) { r.Injections[i].Effect = "stall" })
 	cut := each(func(i int, r *Run) { r.Injections[i].Outcome, r.Injections[i].Reason = "cut short", "max-freeze" })
+	unreleased := func(r *Run) { r.Result.Facts.Sections = 319 }
+	barred := func(r *Run) {
+		r.Rules[0].Seen, r.Rules[0].Could, r.Rules[0].Fired, r.Injections = 221, 3, 0, nil
+		r.Rules[0].Barred = []Count{{"ttl unknown", 218}}
+	}
 	reason := each(func(i int, r *Run) { r.Injections[i].Reason = "no contender" })
 	brief := each(func(i int, r *Run) { r.Injections[i].Ended = r.Injections[i].Confirmed + 30*ms })
 	for _, c := range []struct {
@@ -240,6 +245,8 @@ func TestWhyHarmless(t *testing.T) {
 		{"cut short", with(armed(), cut), "6 of them ended early: max-freeze"},
 		{"reason", with(armed(), reason), "inside a section: no contender"},
 		{"none", armed(), "asked for the release before the lease ended"},
+		{"killed", with(armed(), unreleased), "of 321 leases 2 were not released"},
+		{"barred", with(armed(), barred), "barred: ttl unknown (218 times) (the events belonged to no open term with a known lease); of 3 events at which it could"},
 	} {
 		o := c.run.Outcome()
 		if len(o.Reasons) != 1 || !strings.Contains(o.Reasons[0], c.want) {

@@ -120,13 +120,24 @@ func (u RuleUse) why(t tally, f check.Facts) string {
 func (u RuleUse) whyNotFired() string {
 	switch {
 	case u.Seen > 0 && u.Could == 0:
-		return "barred each time: " + counts(u.Barred)
+		return "barred each time: " + counts(u.Barred) + u.meaningTTL()
+	case u.Seen > 0 && len(u.Barred) > 0:
+		return fmt.Sprintf("barred: %s; of %s at which it could have fired none was at the ordinal or the draw that it selects",
+			counts(u.Barred)+u.meaningTTL(), many(u.Could, "event"))
 	case u.Seen > 0:
 		return fmt.Sprintf("its event was seen %s, and never at the ordinal or the draw that it selects", times(u.Seen))
 	case len(u.Nearest) > 0:
 		return "never matched; nearest events seen: " + counts(u.Nearest)
 	}
 	return "never matched; no event like it was seen"
+}
+
+// meaningTTL explains the one reason that is not the name of a limit.
+func (u RuleUse) meaningTTL() string {
+	if slices.ContainsFunc(u.Barred, func(c Count) bool { return c.What == "ttl unknown" }) {
+		return " (the events belonged to no open term with a known lease)"
+	}
+	return ""
 }
 
 // whyHarmless: pauses landed inside sections, and still no lease ended there.
@@ -146,7 +157,22 @@ func (u RuleUse) whyHarmless(t tally, f check.Facts) string {
 	case len(t.reasons) > 0:
 		return said + ": " + because(t.reasons)
 	}
+	if held, unreleased := leases(f); unreleased > 0 {
+		return fmt.Sprintf("%s; of %s %d were not released while the record lasts, and none of those is known to have ended before its holder did",
+			said, many(held, "lease"), unreleased)
+	}
 	return said + ", and its owner asked for the release before the lease ended"
+}
+
+// leases counts the leases of locks that are no markers, and those whose owner
+// never asked for the release.
+func leases(f check.Facts) (held, unreleased int) {
+	for _, l := range f.Locks {
+		if !l.Marker {
+			held += l.Grants
+		}
+	}
+	return held, held - f.Sections
 }
 
 // shortestLease is the shortest lifetime that was granted, and how many

@@ -39,7 +39,8 @@ func Judge(in Input) Result {
 // A case is one history being judged.
 type kase struct {
 	in     Input
-	ops    []*lock.Op // own copies, by Seq
+	ops    []*lock.Op   // own copies, by Seq
+	end    lock.Instant // the last that the record tells of
 	ledger *lock.Ledger
 	shapes map[string]*shape // by table
 
@@ -79,7 +80,7 @@ type stray struct {
 
 func newCase(in Input) *kase {
 	c := &kase{
-		in: in, ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
+		in: in, end: lastOf(in), ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		cycled: map[*write]bool{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},

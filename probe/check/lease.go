@@ -79,15 +79,41 @@ func mayHave(op *lock.Op) bool {
 }
 
 // endedWhileHeld reports whether the lease certainly ended between the grant
-// and the owner's release request, or, without one, its last sign of holding.
+// and the owner's release request; without one, the end of its process, of the
+// record, or its last act as holder.
 func (c *kase) endedWhileHeld(t *lock.Term) bool {
-	if t.Marker {
+	switch {
+	case t.Marker:
 		return false
-	}
-	if t.Release != nil {
+	case t.Release != nil:
 		return t.Dead(t.ReleaseAt)
+	case t.EndBy == lock.Superseded || !c.isReleased(t):
+		// Some keys are left to lapse by those who hold them.
+		return c.actedLate(t) != nil
+	case t.Open():
+		return t.Dead(c.end)
 	}
-	return c.actedLate(t) != nil
+	return t.Dead(t.End)
+}
+
+// isReleased reports whether holders of the term's lock are known to release or
+// renew it, so that one which did neither was kept from it.
+func (c *kase) isReleased(t *lock.Term) bool {
+	if _, declared := c.purposeOf(t.Lock.Key); declared || len(c.ofTerm[t.ID].ops) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(c.terms[t.Lock], func(o *lock.Term) bool { return o.Release != nil || o.Renewals > 0 })
+}
+
+// lastOf is the last instant that the record tells of.
+func lastOf(in Input) (last lock.Instant) {
+	for _, op := range in.Ops {
+		last = max(last, op.A, op.F, op.R, op.D, op.Z)
+	}
+	for _, e := range in.Ends {
+		last = max(last, e.At)
+	}
+	return last
 }
 
 // belief returns when the holder was in its section, as far as its own acts
