@@ -95,7 +95,8 @@ func (l *Ledger) Request(op *Op) {
 
 // Reply notes that a reply was read (ReplySeq, R and Outcome are set): it
 // opens terms, moves lease ends and notes fences. An Acquire's, or a Store's,
-// op.Term becomes the new term.
+// op.Term becomes the new term. When it has returned the ledger changes op no
+// more; what it keeps of it, it only reads.
 func (l *Ledger) Reply(op *Op) {
 	switch op.Kind {
 	case Acquire:
@@ -125,7 +126,7 @@ func (l *Ledger) Closed(session uint64, at Instant) {
 	delete(a.sessions, session)
 	last := len(a.sessions) == 0
 	for _, t := range slices.Clone(a.open) {
-		if last || t.Session == session && t.Grant.D == 0 {
+		if last || t.Session == session && t.Grant.D == 0 && !t.reread {
 			l.end(t, at, Closed)
 		}
 	}

@@ -187,7 +187,11 @@ func (l *Ledger) grantStore(k *keyState, op *Op) {
 	l.grant(k, op)
 }
 
+// candidate keeps a copy: by the time that the key turns out to be a lock, op is
+// its recorder's, who may be reading it.
 func (l *Ledger) candidate(k *keyState, op *Op) {
+	own := *op
+	op = &own
 	if len(k.stores) == maxPerKey {
 		k.stores = k.stores[1:]
 		l.candidates--
@@ -225,6 +229,9 @@ func (l *Ledger) Promote(upstream string, db int, key string) {
 	l.candidates -= len(stores)
 	for _, op := range stores {
 		l.grantStore(k, op)
+		if t := l.terms[op.Term.ID]; t != nil && t.Grant == op {
+			t.reread = true
+		}
 	}
 }
 

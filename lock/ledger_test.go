@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -180,13 +181,50 @@ func TestStoreIsPromoted(t *testing.T) {
 		t.Fatal("a stored key is no lock yet")
 	}
 	want(t, l.do(30, l.release("A", 1, "ta"), NotHeld), 1, 1)
-	if got := l.Terms(); len(got) != 2 || got[0].Open() || got[1].Grant != b || got[1].LeaseEnd.Earliest > 520*ms {
+	if got := l.Terms(); len(got) != 2 || got[0].Open() || got[1].Grant.Seq != b.Seq || got[1].LeaseEnd.Earliest > 520*ms {
 		t.Fatalf("both stores are grants, each at its own time: %+v", got)
 	}
 	want(t, l.do(40, store(l, 1, "A", "tc"), Done), 3, 1)
 	l.do(50, store(l, 1, "A", "tc"), Done)
 	if len(l.Terms()) != 3 || l.Term(3).Renewals != 1 {
 		t.Error("the same token again is a renewal")
+	}
+}
+
+// An op that was answered is its recorder's: it may be written down while its
+// key turns out to be a lock.
+func TestAnAnsweredOpIsNotWrittenTo(t *testing.T) {
+	l := newTape()
+	a := l.do(10, store(l, 1, "A", "ta"), Done)
+	b := l.do(20, store(l, 2, "B", "tb"), Done)
+	before := []Op{*a, *b}
+	recorded := make(chan Op)
+	go func() { recorded <- *a }()
+	l.Promote("", 0, "lock:c")
+	l.do(30, l.release("A", 1, "ta"), NotHeld)
+	<-recorded
+	if !reflect.DeepEqual(before, []Op{*a, *b}) {
+		t.Errorf("%+v became %+v %+v", before, a, b)
+	}
+	if len(l.Terms()) != 2 {
+		t.Fatal("both are grants")
+	}
+}
+
+// The copy that the ledger keeps of a candidate is older than its delivery,
+// which does not mean that there was none.
+func TestACandidateCountsAsDelivered(t *testing.T) {
+	l := newTape()
+	l.do(5, &Op{Session: 9, Actor: "A", Kind: Begin, Tx: 1}, Done)
+	s := store(l, 1, "A", "ta")
+	l.ask(10, s)
+	l.seq++
+	s.ReplySeq, s.R, s.Outcome = l.seq, 11*ms, Done
+	l.Reply(s)
+	s.D = 12 * ms
+	l.Promote("", 0, "lock:c")
+	if l.Closed(1, 20*ms); !l.Term(1).Open() {
+		t.Error("its process goes on, and has heard of it")
 	}
 }
 

@@ -86,7 +86,7 @@ type Term struct {
 	Actor   string
 	Session uint64
 	TTL     time.Duration // lifetime asked for; 0: none
-	Grant   *Op
+	Grant   *Op // of a Store that was read again, a copy as of its reply
 
 	// LeaseEnd is where the lease ends by itself, drift included. Latest is
 	// Never when there is no lifetime or a renewal went unanswered.
@@ -111,6 +111,7 @@ type Term struct {
 	// Marker: the key behaves as a once-marker, so the term owns no statements.
 	Marker bool
 
+	reread   bool     // Grant is a copy from before it was delivered
 	known    Interval // the lease's end as of the last answer
 	inflight int      // renewals that have no answer
 	inEarly  Instant  // earliest end that one of those could make
