@@ -75,7 +75,14 @@ func (l *Ledger) KeepAll() { l.keepAll = true }
 
 // Request notes that a request was read (Seq and A are set) and sets op.Term.
 // A release request of a term closes its section.
+//
+// A Read that belongs to no term leaves no trace: such reads need not be in a
+// history, and one that is replayed without them must say the same.
 func (l *Ledger) Request(op *Op) {
+	if op.Kind == Read {
+		l.attribute(op)
+		return
+	}
 	l.meet(op)
 	switch op.Kind {
 	case Release:
@@ -86,7 +93,7 @@ func (l *Ledger) Request(op *Op) {
 		l.requestFence(op)
 	case Store:
 		l.requestStore(op)
-	case Read, Write:
+	case Write:
 		l.attribute(op)
 	case Commit, Rollback:
 		l.endTx(op)

@@ -5,11 +5,12 @@ import "slices"
 // attribute says whose a statement is, best evidence first.
 func (l *Ledger) attribute(op *Op) {
 	op.Term = l.verdictOn(op)
-	conn := l.conns[op.Session]
 	t := l.terms[op.Term.ID]
 	if t == nil {
 		return
 	}
+	l.meet(op)
+	conn := l.conns[op.Session]
 	if op.Term.Confidence >= 0.98 && len(op.Term.Also) == 0 && t.Open() && !slices.Contains(conn.used, t) {
 		conn.used = append(conn.used, t)
 	}

@@ -211,6 +211,29 @@ func TestAnAnsweredOpIsNotWrittenTo(t *testing.T) {
 	}
 }
 
+// Reads that belong to nobody are not recorded, so the ledger must not go by
+// them: here it would think that the process has another connection.
+func TestAnUnattributedReadLeavesNoTrace(t *testing.T) {
+	l := newTape()
+	read := func(session uint64) *Op {
+		op := l.write("A", session)
+		op.Kind, op.Verb = Read, "SELECT"
+		return op
+	}
+	want(t, l.do(5, read(2), Done), 0, 0)
+	l.acquire(10, "A", 1, "ta")
+	l.Closed(1, 20*ms)
+	if l.Term(1).Open() {
+		t.Error("the connection of the only term went away")
+	}
+	l.acquire(30, "A", 3, "tb")
+	want(t, l.do(35, read(2), Done), 2, 0.90)
+	l.Closed(3, 40*ms)
+	if !l.Term(2).Open() {
+		t.Error("the process has the connection of its section's read")
+	}
+}
+
 // The copy that the ledger keeps of a candidate is older than its delivery,
 // which does not mean that there was none.
 func TestACandidateCountsAsDelivered(t *testing.T) {

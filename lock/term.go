@@ -86,7 +86,7 @@ type Term struct {
 	Actor   string
 	Session uint64
 	TTL     time.Duration // lifetime asked for; 0: none
-	Grant   *Op // of a Store that was read again, a copy as of its reply
+	Grant   *Op           // of a Store that was read again, a copy as of its reply
 
 	// LeaseEnd is where the lease ends by itself, drift included. Latest is
 	// Never when there is no lifetime or a renewal went unanswered.

@@ -9,10 +9,11 @@ import (
 
 // An event is a request or a reply reaching the ledger.
 type event struct {
-	op    *lock.Op
-	reply bool
-	seq   uint64
-	at    lock.Instant
+	op       *lock.Op
+	reply    bool
+	numbered bool // by the daemon
+	seq      uint64
+	at       lock.Instant
 }
 
 // answered reports whether a reply told what became of the op.
@@ -24,22 +25,47 @@ func answered(op *lock.Op) bool {
 func (c *kase) replay() {
 	events := c.events()
 	c.ledger.Learn(c.ops)
-	ends := slices.Clone(c.in.Ends)
-	slices.SortStableFunc(ends, func(a, b End) int { return cmp.Compare(a.At, b.At) })
+	placed, timed := c.ends(events)
 	last := map[uint64]int{}
 	for i, e := range events {
 		last[e.op.Session] = i
 	}
 	for i, e := range events {
-		for len(ends) > 0 && ends[0].At < e.at && last[ends[0].Session] < i {
-			c.ledger.Closed(ends[0].Session, ends[0].At)
-			ends = ends[1:]
+		for len(placed) > 0 && placed[0].Seq < e.seq {
+			placed = c.closed(placed)
+		}
+		for len(timed) > 0 && timed[0].At < e.at && last[timed[0].Session] < i {
+			timed = c.closed(timed)
 		}
 		c.tell(e)
 	}
-	for _, end := range ends {
-		c.ledger.Closed(end.Session, end.At)
+	for len(placed) > 0 {
+		placed = c.closed(placed)
 	}
+	for len(timed) > 0 {
+		timed = c.closed(timed)
+	}
+}
+
+func (c *kase) closed(ends []End) []End {
+	c.ledger.Closed(ends[0].Session, ends[0].At)
+	return ends[1:]
+}
+
+// ends returns the ends of sessions whose place is known, by it, and the others
+// by their instants. Without numbers in the ops nobody's place is known.
+func (c *kase) ends(events []event) (placed, timed []End) {
+	numbered := slices.ContainsFunc(events, func(e event) bool { return e.numbered })
+	for _, e := range c.in.Ends {
+		if e.Seq != 0 && numbered {
+			placed = append(placed, e)
+		} else {
+			timed = append(timed, e)
+		}
+	}
+	slices.SortStableFunc(placed, func(a, b End) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortStableFunc(timed, func(a, b End) int { return cmp.Compare(a.At, b.At) })
+	return placed, timed
 }
 
 func (c *kase) tell(e event) {
@@ -63,36 +89,101 @@ func clone(m map[lock.LockID]*lock.Op) map[lock.LockID]*lock.Op {
 	return out
 }
 
-// events lists requests and replies in order: by the daemon's numbers where
-// there are any, else by their instants. Ops without a number get one.
+// events lists requests and replies in order: by the daemon's numbers, and what
+// has none by its instant among those. It numbers the ops that have no number,
+// and sorts them.
 func (c *kase) events() []event {
-	numbered := !slices.ContainsFunc(c.ops, func(op *lock.Op) bool { return op.Seq == 0 || answered(op) && op.ReplySeq == 0 })
-	events := make([]event, 0, 2*len(c.ops))
+	var numbered, others []event
+	add := func(e event) {
+		if e.numbered = e.seq != 0; e.numbered {
+			numbered = append(numbered, e)
+		} else {
+			others = append(others, e)
+		}
+	}
 	for _, op := range c.ops {
-		events = append(events, event{op, false, op.Seq, op.A})
+		add(event{op: op, seq: op.Seq, at: op.A})
 		if answered(op) {
-			events = append(events, event{op, true, op.ReplySeq, max(op.R, op.A)})
+			add(event{op: op, reply: true, seq: op.ReplySeq, at: max(op.R, op.A)})
 		}
 	}
-	slices.SortStableFunc(events, func(a, b event) int {
-		if numbered {
-			return cmp.Compare(a.seq, b.seq)
+	slices.SortStableFunc(numbered, func(a, b event) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortStableFunc(others, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	events := number(interleave(numbered, others))
+	c.ops = c.ops[:0]
+	for _, e := range events {
+		if !e.reply {
+			c.ops = append(c.ops, e.op)
 		}
-		return cmp.Compare(a.at, b.at)
-	})
-	if !numbered {
-		number(events)
 	}
-	slices.SortStableFunc(c.ops, func(a, b *lock.Op) int { return cmp.Compare(a.Seq, b.Seq) })
 	return events
 }
 
-func number(events []event) {
-	for i, e := range events {
-		if e.reply {
-			e.op.ReplySeq = uint64(i + 1)
-		} else {
-			e.op.Seq = uint64(i + 1)
+// interleave puts each of the others before the first numbered event that is
+// later, a reply after its request.
+func interleave(numbered, others []event) []event {
+	if len(others) == 0 {
+		return numbered
+	}
+	latest := make([]lock.Instant, len(numbered)) // up to there
+	place := map[*lock.Op][2]int{}                // of request and reply, from 1
+	for i, e := range numbered {
+		latest[i] = e.at
+		if i > 0 {
+			latest[i] = max(latest[i-1], e.at)
+		}
+		at := place[e.op]
+		at[which(e)] = i + 1
+		place[e.op] = at
+	}
+	before := make([][]event, len(numbered)+1)
+	for _, e := range others {
+		to, _ := slices.BinarySearch(latest, e.at+1)
+		if at := place[e.op]; e.reply {
+			to = max(to, at[0])
+		} else if at[1] != 0 {
+			to = min(to, at[1]-1)
+		}
+		before[to] = append(before[to], e)
+	}
+	var out []event
+	for i, list := range before {
+		out = append(out, list...)
+		if i < len(numbered) {
+			out = append(out, numbered[i])
 		}
 	}
+	return out
+}
+
+func which(e event) int {
+	if e.reply {
+		return 1
+	}
+	return 0
+}
+
+// number gives the events that have no number one: where none has any their
+// place, else the number of the event before, which leaves those as they are
+// and says of no two that share it which came first.
+func number(events []event) []event {
+	none := !slices.ContainsFunc(events, func(e event) bool { return e.numbered })
+	var last uint64
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.numbered:
+		case none:
+			e.seq = uint64(i + 1)
+		default:
+			e.seq = max(last, 1)
+		}
+		last = e.seq
+		if e.reply {
+			e.op.ReplySeq = e.seq
+		} else {
+			e.op.Seq = e.seq
+		}
+	}
+	return events
 }
