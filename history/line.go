@@ -29,6 +29,7 @@ type opLine struct {
 	Key      string        `json:"key,omitempty"`
 	NX       bool          `json:"nx,omitempty"`
 	Guarded  bool          `json:"guarded,omitempty"`
+	Guessed  bool          `json:"guessed,omitempty"`
 	KeyHex   string        `json:"key_hex,omitempty"` // instead of key, when that is not text
 	Token    string        `json:"token,omitempty"`
 	Number   bool          `json:"token_number,omitempty"` // the token is a number (which one is not told)
@@ -106,7 +107,7 @@ func encode(op *lock.Op, keep kept) opLine {
 	l := opLine{
 		Type: "op", Seq: op.Seq, ReplySeq: op.ReplySeq, Session: op.Session, Actor: op.Actor, Upstream: op.Upstream,
 		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
-		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
+		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
 		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
 		Tx: op.Tx, Implicit: op.Implicit, Savepoint: op.Savepoint, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
 		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
@@ -141,7 +142,7 @@ func (l opLine) op() *lock.Op {
 	op := &lock.Op{
 		Seq: l.Seq, ReplySeq: l.ReplySeq, Session: l.Session, Actor: l.Actor, Upstream: l.Upstream,
 		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
-		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
+		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
 		FenceKey: l.FenceKey,
 		Tx:       l.Tx, Implicit: l.Implicit, Savepoint: l.Savepoint, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
 		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,

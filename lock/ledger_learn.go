@@ -273,13 +273,13 @@ func (l *Ledger) Learn(ops []*Op) {
 			continue
 		}
 		id := IDOf(op)
-		if op.Guarded && tokens[holding{id, tokenText(op.Token)}] {
+		if op.Compares() && tokens[holding{id, tokenText(op.Token)}] {
 			if op.Kind == Release {
 				l.Promote(id.Upstream, id.DB, id.Key)
 			}
 			l.groupOf(id).kept()
 		}
-		if !op.Guarded && actors[holding{id, op.Actor}] {
+		if !op.Compares() && actors[holding{id, op.Actor}] {
 			l.groupOf(id).kept()
 		}
 	}

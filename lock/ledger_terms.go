@@ -85,7 +85,7 @@ func (l *Ledger) end(t *Term, at Instant, by EndBy) {
 
 func (l *Ledger) requestRelease(op *Op) {
 	id := IDOf(op)
-	if op.Guarded {
+	if op.Compares() {
 		l.promoteBy(id, op.Token)
 	}
 	k := l.keys[id]
@@ -109,7 +109,7 @@ func (l *Ledger) requestRelease(op *Op) {
 // unguarded one the process's open term of the lock, or else the last that it
 // had there.
 func (l *Ledger) owner(k *keyState, op *Op) *Term {
-	if op.Guarded {
+	if op.Compares() {
 		return k.ofToken(op)
 	}
 	for _, t := range slices.Backward(k.terms) {
@@ -159,7 +159,7 @@ func (l *Ledger) replyRelease(op *Op) {
 // whatever was there if it was not.
 func (l *Ledger) removed(k *keyState, op *Op, own *Term) {
 	gone := k.current
-	if op.Guarded {
+	if op.Compares() {
 		gone = own
 	}
 	if gone == nil {
@@ -190,7 +190,7 @@ func (l *Ledger) requestRenew(op *Op) {
 
 // renewed returns the term whose lease a renewal moves, if it takes effect.
 func (l *Ledger) renewed(k *keyState, op *Op) *Term {
-	if op.Guarded || op.Kind == Store {
+	if op.Compares() || op.Kind == Store {
 		return l.terms[op.Term.ID]
 	}
 	return k.current
@@ -224,7 +224,7 @@ func (l *Ledger) replyRenew(op *Op) {
 		return
 	}
 	if moved := l.renewed(k, op); moved != nil && moved.Lock == IDOf(op) {
-		moved.known = Lease(op, op.TTL)
+		moved.known, moved.GuessedLease = Lease(op, op.TTL), op.Guessed
 		if moved.TTL == 0 {
 			moved.TTL = op.TTL
 		}

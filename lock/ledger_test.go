@@ -234,6 +234,46 @@ func TestAnUnattributedReadLeavesNoTrace(t *testing.T) {
 	}
 }
 
+// A script that was not seen is believed if it carries the token of a term of
+// that very key, and is nothing otherwise.
+func TestAGuessIsBelievedByItsToken(t *testing.T) {
+	guess := func(l *tape, kind Kind, session uint64, actor, key, token string) *Op {
+		return &Op{Session: session, Actor: actor, Proto: Redis, Kind: kind, Verb: "EVALSHA", Key: key, Guessed: true, Token: l.v(token), TTL: time.Second}
+	}
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	for _, op := range []*Op{guess(l, Release, 1, "A", "lock:c", "else"), guess(l, Renew, 1, "A", "lock:c", "else"),
+		guess(l, Release, 1, "A", "lock:d", "ta"), guess(l, Renew, 2, "B", "lock:d", "ta")} {
+		want(t, l.do(20, op, Done), 0, 0)
+	}
+	if a := l.Term(1); !a.Open() || a.Released != nil || a.Renewals != 0 || a.LeaseEnd.Latest > 520*ms {
+		t.Fatalf("it named no token of the key: %+v", a)
+	}
+	want(t, l.do(30, guess(l, Renew, 1, "A", "lock:c", "ta"), Done), 1, 1)
+	if a := l.Term(1); a.Renewals != 1 || !a.GuessedLease || a.LeaseEnd.Earliest < 1000*ms {
+		t.Errorf("renewed by a guess: %+v", a)
+	}
+	gone := guess(l, Release, 2, "B", "lock:c", "ta")
+	want(t, l.do(40, gone, Done), 1, 1)
+	if a := l.Term(1); a.Open() || a.Released != gone || a.Release != gone {
+		t.Errorf("released by a guess, of whatever process: %+v", a)
+	}
+}
+
+func TestAGuessPromotesAStore(t *testing.T) {
+	l := newTape()
+	l.do(10, store(l, 1, "A", "ta"), Done)
+	op := l.release("A", 1, "tx")
+	op.Guarded, op.Guessed = false, true
+	want(t, l.do(20, op, Done), 0, 0)
+	op = l.release("A", 1, "ta")
+	op.Guarded, op.Guessed = false, true
+	want(t, l.do(30, op, Done), 1, 1)
+	if len(l.Terms()) != 1 || l.Term(1).Released != op {
+		t.Error("the stored token was compared and deleted")
+	}
+}
+
 // The copy that the ledger keeps of a candidate is older than its delivery,
 // which does not mean that there was none.
 func TestACandidateCountsAsDelivered(t *testing.T) {

@@ -147,6 +147,10 @@ type Op struct {
 	Term Attribution
 }
 
+// Compares reports whether the op acts only if its token is the lock's: one that
+// was guessed is believed only then.
+func (op *Op) Compares() bool { return op.Guarded || op.Guessed }
+
 // A Statement is what matters of a SQL statement.
 type Statement struct {
 	Table     string   // as written, without quotes, schema kept if written; lower case unless quoted

@@ -92,6 +92,8 @@ type Term struct {
 	// Never when there is no lifetime or a renewal went unanswered.
 	LeaseEnd Interval
 	Renewals int // those that were answered Done
+	// GuessedLease: the renewal that moved the end last was guessed.
+	GuessedLease bool
 
 	Fence    int64
 	HasFence bool

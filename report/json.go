@@ -113,6 +113,8 @@ type jsonFacts struct {
 	Tables         []jsonTable   `json:"tables"`
 	Overlaps       []jsonOverlap `json:"overlaps"`
 
+	Guessed  int            `json:"guessed,omitempty"`
+	Believed int            `json:"believed,omitempty"`
 	Unproven []jsonUnproven `json:"unproven,omitempty"`
 }
 
@@ -292,6 +294,7 @@ func (r Run) toJSONFacts() jsonFacts {
 		Unsettled: f.Unsettled, Actors: f.Actors, OverlapPairs: f.Overlap,
 		Locks: each(f.Locks, toJSONLock), Tables: each(f.Tables, toJSONTable),
 		Overlaps: each(f.Overlaps, r.toJSONOverlap),
+		Guessed:  f.Guessed, Believed: f.Believed,
 		Unproven: each(r.unproven(), func(u unproven) jsonUnproven { return jsonUnproven{u.table, u.column, u.writes, u.flag} }),
 	}
 }

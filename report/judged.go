@@ -46,6 +46,10 @@ func (r Run) notSeen() []string {
 	if n := r.Result.Facts.Unsettled; n > 0 {
 		lines = append(lines, fmt.Sprintf("ops without an answer, each of which may have happened: %d", n))
 	}
+	if f := r.Result.Facts; f.Guessed > 0 {
+		lines = append(lines, fmt.Sprintf("%s of scripts whose text was not seen, read off their arguments: %d carry the token of a lock, "+
+			"and count as its release or renewal; what rests on one is LIKELY at most", many(f.Guessed, "call"), f.Believed))
+	}
 	return append(lines, r.Blind...)
 }
 

@@ -35,9 +35,17 @@ func (c *kase) collectActs() {
 			a.all = append(a.all, op)
 		}
 	}
-	for _, a := range c.acts {
+	for id, a := range c.acts {
 		a.index()
+		_, declared := c.purposeOf(id.Key)
+		c.guessed[id] = !declared && !slices.ContainsFunc(a.all, showsLock)
 	}
+}
+
+// showsLock reports whether an op shows that its key is a lock: it creates it
+// exclusively, or compares a token that was stored in it.
+func showsLock(op *lock.Op) bool {
+	return op.Kind == lock.Acquire || op.Kind == lock.Release && op.Guarded && !op.Guessed && op.Term.ID != 0
 }
 
 func (a *acts) index() {

@@ -20,6 +20,11 @@ func (c *kase) facts() {
 		if op.SQL != nil || op.Kind == lock.Commit {
 			c.countStatement(op)
 		}
+		if op.Guessed {
+			if f.Guessed++; op.Term.ID != 0 {
+				f.Believed++
+			}
+		}
 	}
 	f.Actors = len(actors)
 	for _, id := range c.locks {

@@ -55,10 +55,11 @@ type kase struct {
 	terms   map[lock.LockID][]*lock.Term
 	locks   []lock.LockID // with terms or refusals, by first use
 
-	cycled  map[*write]bool   // writes of a cycle
-	proven  map[columnOf]bool // writes of the column depend on reads of it
-	fallen  map[columnOf]int  // fences that were too low
-	numbers map[columnOf]bool // integers that a section wrote after it had read them
+	guessed map[lock.LockID]bool // only a guess says that the key is a lock
+	cycled  map[*write]bool      // writes of a cycle
+	proven  map[columnOf]bool    // writes of the column depend on reads of it
+	fallen  map[columnOf]int     // fences that were too low
+	numbers map[columnOf]bool    // integers that a section wrote after it had read them
 	found   []Verdict
 	emitted map[string]int
 	out     Result
@@ -83,7 +84,7 @@ func newCase(in Input) *kase {
 		in: in, end: lastOf(in), ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
-		cycled: map[*write]bool{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
+		guessed: map[lock.LockID]bool{}, cycled: map[*write]bool{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
 		numbers: map[columnOf]bool{}, emitted: map[string]int{},
 	}
 	c.ledger.KeepAll()
@@ -141,6 +142,10 @@ func (c *kase) emitAs(id lock.LockID, class Class, v Verdict, cited ...*lock.Op)
 		v.Level = Likely
 		v.Proof += " The record has a gap there, so this is not proven."
 	}
+	if v.Level == Proven && c.isGuess(id, cited) {
+		v.Level = Likely
+		v.Proof += " It rests on a script whose text was not seen, and that was read off its arguments, so this is not proven."
+	}
 	v.Count = max(1, v.Count)
 	key := v.Code + string(v.Level) + string(v.Class) + v.Lock
 	if c.emitted[key]++; c.emitted[key] > perLock {
@@ -152,6 +157,12 @@ func (c *kase) emitAs(id lock.LockID, class Class, v Verdict, cited ...*lock.Op)
 		}
 	}
 	c.found = append(c.found, v)
+}
+
+// isGuess reports whether one of the ops was guessed, or that the key is a lock
+// at all.
+func (c *kase) isGuess(id lock.LockID, cited []*lock.Op) bool {
+	return c.guessed[id] || slices.ContainsFunc(cited, func(op *lock.Op) bool { return op != nil && op.Guessed })
 }
 
 // gapAfter reports whether the record lacks something since the first of the

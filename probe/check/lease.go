@@ -26,7 +26,12 @@ func (c *kase) overrun(t *lock.Term) {
 		}
 		p.say("Then its lease ended between %s and %s.", ms(t.LeaseEnd.Earliest), ms(t.LeaseEnd.Latest))
 		p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(t.LeaseEnd.Latest)))
-		c.emit(t.Lock, Verdict{Code: "LF101", Level: Proven, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, op)
+		level := Proven
+		if t.GuessedLease {
+			level = Likely
+			p.say("Its last renewal was read off the arguments of a script that was not seen, so this is not proven.")
+		}
+		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, op)
 		return
 	}
 	if lost := t.Lost; lost != nil && !c.takenAway(t, lost) {
@@ -67,10 +72,16 @@ func (c *kase) takenAway(t *lock.Term, release *lock.Op) bool {
 		case op == t.Grant || op == release:
 			return false
 		case op.Kind == lock.Release:
-			return mayHave(op) && (!op.Guarded || op.Token.Same(t.Token) && op.Term.ID != t.ID)
+			return mayHave(op) && mayRemove(op, t) && (!op.Compares() || op.Term.ID != t.ID)
 		}
 		return op.Kind == lock.Store && mayHave(op) && op.Seq > t.Grant.Seq
 	})
+}
+
+// mayRemove reports whether a release could take the term's key. Of a script
+// that was not seen it is not known that it compares anything.
+func mayRemove(op *lock.Op, t *lock.Term) bool {
+	return !op.Guarded || op.Guessed || op.Token.Same(t.Token)
 }
 
 // mayHave reports whether a release, or a grant, may have taken effect.
@@ -199,7 +210,7 @@ func (c *kase) doubleGrants() {
 	for _, id := range c.lockIDs() {
 		proven, likely := &grants{}, &grants{}
 		c.eachDoubleGrant(id, func(a, b *lock.Term) {
-			if b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store {
+			if (b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store) && !a.GuessedLease {
 				proven.add(a, b)
 			} else {
 				likely.add(a, b)
@@ -230,7 +241,7 @@ func (c *kase) doubleGrant(id lock.LockID, level Level, g *grants) {
 	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.LeaseEnd.Earliest))
 	p.say("Then until then the key was A's: no release of it had been forwarded by %s.", ms(b.Grant.R))
 	p.say("However %s granted it to B between %s and %s.", named(b.Grant), ms(b.Grant.F), ms(b.Grant.R))
-	if level == Proven {
+	if b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store {
 		p.say("It was taken by a plain SET, which excludes nobody.")
 	} else {
 		p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
@@ -270,7 +281,7 @@ func sameClient(a, b *lock.Term) bool {
 // term's key before the grant that followed.
 func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
 	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
-		return op.Kind == lock.Release && (!op.Guarded || op.Token.Same(t.Token))
+		return op.Kind == lock.Release && mayRemove(op, t)
 	})
 }
 
@@ -285,14 +296,14 @@ func (c *kase) unsafeReleases() {
 		}
 		proven, likely := []removal{}, []removal{}
 		for _, op := range c.acts[id].all {
-			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 {
+			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 || op.Guessed {
 				continue
 			}
 			victim := c.removedOther(id, op)
 			if victim == nil {
 				continue
 			}
-			if own := held[op.Actor]; own != nil && own.Grant.Seq < op.Seq {
+			if own := held[op.Actor]; own != nil && own.Grant.Seq < op.Seq && !victim.GuessedLease {
 				proven = append(proven, removal{op, victim})
 			} else {
 				likely = append(likely, removal{op, victim})
@@ -340,7 +351,7 @@ func (c *kase) goneBefore(t *lock.Term, op *lock.Op) bool {
 		case x == op || x == t.Grant || !mayHave(x):
 			return false
 		case x.Kind == lock.Release:
-			return !x.Guarded || x.Token.Same(t.Token)
+			return mayRemove(x, t)
 		}
 		return x.Kind == lock.Store
 	})

@@ -28,7 +28,7 @@ import (
 //	A acquire lock:c=tok 10-11         granted, or "refused"; no-ttl
 //	A store lock:c=tok 10-11
 //	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
-//	A release lock:c=tok 10-11         likewise
+//	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen
 //	A incr fence=3 10-11
 //	A select counter[id=1] value=7 20-21          for-update
 //	A update counter[id=1,fence<3] value:=8 fence:=3 30-31     rows=0, value+=1, ->value=7
@@ -211,6 +211,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.Refused
 	case w == "not-held":
 		op.Outcome = lock.NotHeld
+	case w == "guess":
+		op.Guessed, op.Guarded = true, false
 	case w == "no-ttl":
 		op.TTL = 0
 	case w == "for-update":
@@ -291,7 +293,8 @@ func summary(r Result) []string {
 }
 
 func figures(r Result) map[string]int64 {
-	f := map[string]int64{"overlaps": int64(r.Facts.Overlap), "ended-while-held": int64(r.Facts.EndedWhileHeld), "unattributed": int64(r.Facts.Unattributed)}
+	f := map[string]int64{"overlaps": int64(r.Facts.Overlap), "ended-while-held": int64(r.Facts.EndedWhileHeld), "unattributed": int64(r.Facts.Unattributed),
+		"guessed": int64(r.Facts.Guessed), "believed": int64(r.Facts.Believed)}
 	if len(r.Counters) > 0 {
 		c := r.Counters[0]
 		f["deficit"], f["acknowledged"], f["stale"], f["victims"], f["unknown"] = c.NetDeficit, c.Acknowledged, int64(c.StaleBase), int64(c.Victims), c.Unknown

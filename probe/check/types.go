@@ -130,6 +130,8 @@ type Facts struct {
 	Unproven              []Unproven
 	Unattributed          int // accepted writes to protected tables that belong to no section for sure
 	Gaps                  int
+	Guessed               int // calls of scripts whose text was not seen, read off their arguments
+	Believed              int // of those, the ones that carry the token of a lock on their key
 	Unsettled             int // statements and commits without an answer
 	Actors                int
 }
