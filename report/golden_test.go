@@ -201,6 +201,8 @@ func TestTextSaysWhatMatters(t *testing.T) {
 			"gave up on its request", "none inside a section", "the record does not say"}},
 		{"rules of a history", with(lost(), func(r *Run) { r.Rules[0].Seen = 0 }), []string{"ttl+300ms fired 6, landed inside a section 6"}},
 		{"command behind harm", with(lost(), failed), []string{"the command itself ended with status 3"}},
+		{"interrupted behind harm", with(lost(), interrupted), []string{"FAIL (exit 10)", "the run was interrupted before its end"}},
+		{"time was up behind harm", with(lost(), func(r *Run) { r.TimedOut = true }), []string{"FAIL (exit 10)", "ended when its time was up (its status: 0)"}},
 		{"missing behind harm", with(lost(), expect("LF309")), []string{"expected and not found: LF309 fence-inversion"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

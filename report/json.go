@@ -19,6 +19,7 @@ type jsonReport struct {
 	Schema     int            `json:"schema"`
 	Exit       int            `json:"exit"`
 	Outcome    string         `json:"outcome"`
+	Stopped    bool           `json:"interrupted,omitempty"`
 	Why        string         `json:"why"`
 	Failing    []string       `json:"failing"`
 	Missing    []string       `json:"missing"`
@@ -224,7 +225,7 @@ func JSON(w io.Writer, r Run) error {
 func toJSON(r Run) jsonReport {
 	o := r.Outcome()
 	j := jsonReport{
-		Schema: Schema, Exit: o.Exit, Outcome: o.Word, Why: o.Why,
+		Schema: Schema, Exit: o.Exit, Outcome: o.Word, Stopped: r.Interrupted, Why: o.Why,
 		Failing: list(o.Failing), Missing: list(o.Missing),
 		Counters:   each(r.Result.Counters, toJSONCounter),
 		Fences:     each(r.Result.Fences, toJSONFence),

@@ -118,10 +118,12 @@ func whyMissing(o Outcome) string {
 
 func (r Run) whyCommand() string {
 	switch {
-	case !r.CommandRan || r.CommandStatus == 0:
+	case !r.CommandRan:
 		return ""
-	case r.TimedOut:
+	case r.TimedOut: // whatever it made of being ended: it had not finished
 		return fmt.Sprintf("the command was ended when its time was up (its status: %d)", r.CommandStatus)
+	case r.CommandStatus == 0:
+		return ""
 	}
 	return fmt.Sprintf("the command failed with status %d", r.CommandStatus)
 }

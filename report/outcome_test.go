@@ -52,6 +52,7 @@ func TestExitStatus(t *testing.T) {
 		{"declared harm", with(quiet(), add(verdict("LF305", check.Proven, true, 1, ""))), 10, "LF305"},
 		{"command", with(quiet(), failed), 12, "status 3"},
 		{"command timed out", with(quiet(), failed, func(r *Run) { r.TimedOut = true }), 12, "time was up"},
+		{"command timed out and exited 0", with(quiet(), func(r *Run) { r.TimedOut = true }), 12, "time was up"},
 		{"not exercised", armed(), 11, "no lease ended while it was held"},
 		{"fence not known", with(quiet(), func(r *Run) { r.Result.Fences = []check.FenceFigure{{Query: "SELECT f FROM t"}} }), 11, "could not be read"},
 		{"fence not read, but its writes were seen", with(quiet(), func(r *Run) { r.Result.Fences = []check.FenceFigure{{Query: "SELECT f FROM t", Accepted: 3}} }), 0, ""},

@@ -44,7 +44,14 @@ func textOutcome(p *page, r Run, o Outcome) {
 		}
 		p.raw(line)
 	}
-	if r.CommandRan && r.CommandStatus != 0 && o.Exit != exitCommand {
+	if r.Interrupted && o.Exit != exitInterrupted {
+		p.raw("  the run was interrupted before its end")
+	}
+	switch {
+	case !r.CommandRan || o.Exit == exitCommand:
+	case r.TimedOut:
+		p.raw("  " + r.whyCommand())
+	case r.CommandStatus != 0:
 		p.raw(fmt.Sprintf("  the command itself ended with status %d", r.CommandStatus))
 	}
 	if len(o.Missing) > 0 && !strings.HasPrefix(o.Why, "expected") {
