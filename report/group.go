@@ -64,21 +64,27 @@ func notExercised(r Run) group {
 }
 
 func (g *group) add(v check.Verdict) {
-	c, _ := lookup(v.Code)
-	switch {
-	case c.victims:
-		g.Count++
-		g.Victims += v.Count
-	case c.amount:
-		g.Count++
-	default:
-		g.Count += max(1, v.Count)
-	}
+	count, victims := Counts(v)
+	g.Count += count
+	g.Victims += victims
 	g.Locks = addOnce(g.Locks, v.Lock)
 	g.Tables = addOnce(g.Tables, v.Table)
 	if v.Proof != "" {
 		g.Proofs = append(g.Proofs, v.Proof)
 	}
+}
+
+// Counts returns what a verdict adds to the count of its code, and how many
+// acknowledged writes it cost where its code counts those apart.
+func Counts(v check.Verdict) (count, victims int) {
+	c, _ := lookup(v.Code)
+	switch {
+	case c.victims:
+		return 1, v.Count
+	case c.amount:
+		return 1, 0
+	}
+	return max(1, v.Count), 0
 }
 
 func addOnce(list []string, s string) []string {

@@ -92,7 +92,11 @@ func (p *printer) verdict(v check.Verdict) {
 	if v.Table != "" {
 		where += " table " + v.Table
 	}
-	p.line("%s %s %s (%s) x%d%s", v.Code, v.Name, v.Level, v.Class, v.Count, where)
+	count, victims := report.Counts(v)
+	if victims > 0 {
+		where += fmt.Sprintf("; victims: %d", victims)
+	}
+	p.line("%s %s %s (%s) x%d%s", v.Code, v.Name, v.Level, v.Class, count, where)
 	if v.Proof != "" {
 		p.line("  %s", v.Proof)
 	}

@@ -36,6 +36,7 @@ type tally struct {
 	conds   []lock.Cond // of the query, where they compare with integers
 	out     Counter
 	intents map[*read]*intent
+	summed  map[*write]*intent // the writes that count, with what they are of
 	order   []*intent
 	cited   []*lock.Op
 	start   int64
@@ -45,6 +46,7 @@ type tally struct {
 
 func (c *kase) counter(inv Invariant) {
 	t := &tally{c: c, inv: inv, conds: conditions(inv.Query), start: inv.Start, known: inv.HasStart,
+		intents: map[*read]*intent{}, summed: map[*write]*intent{},
 		out: Counter{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column, Start: inv.Start, End: inv.End}}
 	writes := t.ofRow(t.writes())
 	for _, w := range writes[t.epoch(writes):] {
@@ -198,16 +200,16 @@ func (t *tally) baseOf(w *write) *read {
 	return actor
 }
 
-func (t *tally) add(w *write) {
+func (t *tally) add(w *write) { t.summed[w] = t.intentOf(w) }
+
+// intentOf returns what the write is of, and makes it the last of that.
+func (t *tally) intentOf(w *write) *intent {
 	a, ok := w.assigns(t.inv.Column)
-	if a.HasDelta {
-		t.order = append(t.order, &intent{final: w, delta: true})
-		return
-	}
 	r := t.baseOf(w)
-	if !ok || r == nil {
-		t.order = append(t.order, &intent{final: w})
-		return
+	if a.HasDelta || !ok || r == nil {
+		i := &intent{final: w, delta: a.HasDelta}
+		t.order = append(t.order, i)
+		return i
 	}
 	if !w.op.Term.Sure() && r.op.Session != w.op.Session {
 		t.unsure++
@@ -215,15 +217,13 @@ func (t *tally) add(w *write) {
 	i := t.intents[r]
 	if i == nil {
 		i = &intent{base: r.value(t.inv.Column)}
-		if t.intents == nil {
-			t.intents = map[*read]*intent{}
-		}
 		t.intents[r] = i
 		t.order = append(t.order, i)
 	}
 	if i.final == nil || w.state == accepted || i.final.state != accepted {
 		i.final = w
 	}
+	return i
 }
 
 // count adds an intent to the sums.
@@ -255,15 +255,15 @@ func (t *tally) step(i *intent) (int64, bool) {
 }
 
 // stale counts the writes whose base was certainly not the row's last value
-// any more, and those that they overwrote.
+// any more, and those that they overwrote: by the clock, and of the lost
+// updates, of which one of two is lost whatever the order of the writes.
 func (t *tally) stale() {
-	victims := map[*write]bool{}
+	bases, victims := map[*intent]bool{}, map[*write]bool{}
 	for r, i := range t.intents {
 		w := i.final
 		if w.state != accepted || w.row == unknownRow {
 			continue
 		}
-		overwrote := false
 		list := t.c.written[cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}]
 		from, _ := slices.BinarySearchFunc(list, r.op.R, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
 		for _, x := range list[from:] {
@@ -271,15 +271,30 @@ func (t *tally) stale() {
 				break
 			}
 			if x != w && x.state == accepted && x.before(w) && !sameTerm(x, w) {
-				overwrote = true
+				bases[i] = true
 				victims[x] = true
 			}
 		}
-		if overwrote {
-			t.out.StaleBase++
+	}
+	for k, pairs := range t.c.lost {
+		if k.table == lock.TableName(t.inv.Table) && k.column == t.inv.Column {
+			t.staleIn(pairs, bases, victims)
 		}
 	}
-	t.out.Victims = len(victims)
+	t.out.StaleBase, t.out.Victims = len(bases), len(victims)
+}
+
+func (t *tally) staleIn(pairs []pair, bases map[*intent]bool, victims map[*write]bool) {
+	for _, p := range pairs {
+		gone := p.x
+		if p.later == p.x {
+			gone = p.y
+		}
+		if i := t.summed[p.later.write]; i != nil && t.summed[gone.write] != nil {
+			bases[i] = true
+			victims[gone.write] = true
+		}
+	}
 }
 
 func sameTerm(x, w *write) bool { return x.op.Term.ID == w.op.Term.ID && w.op.Term.ID != 0 }

@@ -57,6 +57,7 @@ type kase struct {
 
 	guessed map[lock.LockID]bool // only a guess says that the key is a lock
 	cycled  map[*write]bool      // writes of a cycle
+	lost    map[cell][]pair      // those that are sure
 	proven  map[columnOf]bool    // writes of the column depend on reads of it
 	fallen  map[columnOf]int     // fences that were too low
 	numbers map[columnOf]bool    // integers that a section wrote after it had read them
@@ -84,7 +85,7 @@ func newCase(in Input) *kase {
 		in: in, end: lastOf(in), ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
-		guessed: map[lock.LockID]bool{}, cycled: map[*write]bool{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
+		guessed: map[lock.LockID]bool{}, cycled: map[*write]bool{}, lost: map[cell][]pair{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
 		numbers: map[columnOf]bool{}, emitted: map[string]int{},
 	}
 	c.ledger.KeepAll()

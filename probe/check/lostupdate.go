@@ -102,6 +102,9 @@ func (c *kase) lostUpdate(k cell, group []pair) {
 	first := group[0]
 	for _, p := range group {
 		c.cycled[p.x.write], c.cycled[p.y.write] = true, true
+		if p.sure {
+			c.lost[k] = append(c.lost[k], p)
+		}
 		if p.later == p.x {
 			victims[p.y.write] = true
 		}

@@ -349,6 +349,9 @@ func TestSimulatedRunsAreJudgedRight(t *testing.T) {
 		if n := count(r, "LF104", ""); n == 0 && deficit != 0 {
 			t.Fatalf("%d lost and no LF104: %v", deficit, r.Verdicts)
 		}
+		if n := count(r, "LF104", Proven); n > 0 && (c.StaleBase == 0 || c.Victims == 0) {
+			t.Fatalf("%d lost updates are proven, and of the counter it is said %+v", n, c)
+		}
 		if deficit != 0 {
 			lost++
 			if count(r, "LF104", Proven) > 0 {
