@@ -208,6 +208,9 @@ func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to 
 // doubleGrants finds LF305, one verdict for each lock.
 func (c *kase) doubleGrants() {
 	for _, id := range c.lockIDs() {
+		if c.isMarker(id) {
+			continue
+		}
 		proven, likely := &grants{}, &grants{}
 		c.eachDoubleGrant(id, func(a, b *lock.Term) {
 			if (b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store) && !a.GuessedLease {
@@ -219,6 +222,12 @@ func (c *kase) doubleGrants() {
 		c.doubleGrant(id, Proven, proven)
 		c.doubleGrant(id, Likely, likely)
 	}
+}
+
+// isMarker reports whether a key is taken and never released: it is no lock,
+// and two that took it hold nothing.
+func (c *kase) isMarker(id lock.LockID) bool {
+	return slices.ContainsFunc(c.terms[id], func(t *lock.Term) bool { return t.Marker })
 }
 
 type grants struct {
@@ -288,6 +297,9 @@ func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
 // unsafeReleases finds LF301, one verdict for each lock.
 func (c *kase) unsafeReleases() {
 	for _, id := range c.lockIDs() {
+		if c.isMarker(id) {
+			continue
+		}
 		held := map[string]*lock.Term{}
 		for _, t := range c.terms[id] {
 			if held[t.Actor] == nil {
