@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race check bench fuzz clean
+.PHONY: build demo test check bench fuzz clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -26,6 +26,7 @@ check: ## formatting, vet and staticcheck
 bench: ## throughput beside a direct connection and a bare copying proxy; freezer latencies
 	./scripts/need.sh redis postgres
 	go run ./bench
+	go test -run '^$$' -bench 'Freeze|Thaw|Lookup|Kill' -benchtime 100x ./freezer
 
 fuzz: ## each fuzz target for 30 s
 	./scripts/fuzz.sh 30s

@@ -82,6 +82,7 @@ var bad = []struct{ rule, want string }{
 	{"SETNX=ttl+200000%", `--stall-after: SETNX=ttl+200000%: column 11: 200000% is out of range, expected at most 100000%`},
 	{"SETNX=ttl+1s+2s", `--stall-after: SETNX=ttl+1s+2s: column 13: expected "," or the end after the effect, found '+'`},
 	{"refused=ttl", `--stall-after: refused=ttl: column 9: a refused acquire has no lease, so ttl is unknown: expected a duration such as 800ms`},
+	{"freeze-before refused=500ms", `--freeze-before: refused=500ms: column 1: a refusal is known only once the server has answered: expected --freeze-after`},
 	{"stall-before acquire=ttl+1s", `--stall-before: acquire=ttl+1s: column 9: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after`},
 	{"stall-before SETNX=ttl", `--stall-before: SETNX=ttl: column 7: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after`},
 	{"freeze-after tick(1s)=ttl", `--freeze-after: tick(1s)=ttl: column 10: a tick belongs to no lease, so ttl is unknown: expected a duration such as 800ms`},

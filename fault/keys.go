@@ -108,6 +108,9 @@ func (p *parser) sense() error {
 	if p.gated {
 		return p.fail(p.gateAt, "gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms")
 	}
+	if p.rule.Event == "refused" && p.rule.At == Before {
+		return p.fail(0, "a refusal is known only once the server has answered: expected --%s-after", p.rule.Do)
+	}
 	return p.noGrant()
 }
 

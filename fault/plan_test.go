@@ -139,7 +139,6 @@ func TestWhatMatches(t *testing.T) {
 		{"stall-after EVAL=1s", after(script), "no"},
 		{"stall-after refused=1s", after(acquire("SET", lock.Refused)), "lock:c"},
 		{"stall-after refused=1s", after(acquire("SET", lock.Granted)), "no"},
-		{"stall-before refused=1s", before(acquire("SET", lock.Pending)), "no"},
 		{"stall-after acquire(lock:*)=1s", after(db2), "lock:c db 2"},
 		{"stall-after acquire(*2)=1s", after(db2), "no"},
 		{"stall-after pg:acquire=1s", after(acquire("SET", lock.Granted)), "no"},
