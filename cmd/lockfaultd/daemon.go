@@ -169,7 +169,7 @@ type endpoint struct {
 func listen(p config.Proxy) (endpoint, error) {
 	ln, err := net.Listen("tcp", p.Listen)
 	if err != nil {
-		return endpoint{}, usagef("--%s %s=%s: cannot listen: %v", p.Name, p.Listen, p.Upstream, err)
+		return endpoint{}, usagef("%s: cannot listen on %s: %v", p.Name, p.Listen, errors.Unwrap(err))
 	}
 	return endpoint{ln, p}, nil
 }

@@ -204,7 +204,7 @@ func (o *options) addProxies(s *setup) error {
 			if proxy.Listen == proxy.Upstream {
 				return fmt.Errorf("--%s %s: it would be its own upstream; expected the server's address behind the =", p.flag, text)
 			}
-			proxy.Name, proxy.Protocol = p.flag, p.proto
+			proxy.Name, proxy.Protocol = "--"+p.flag, p.proto
 			s.proxies = append(s.proxies, proxy)
 		}
 	}
@@ -248,7 +248,10 @@ func (o *options) addConfig(s *setup) error {
 	}
 	s.rules = append(s.rules, c.Rules...)
 	s.decls = append(s.decls, c.Locks...)
-	s.proxies = append(s.proxies, c.Proxies...)
+	for _, p := range c.Proxies {
+		p.Name = "proxies." + p.Name
+		s.proxies = append(s.proxies, p)
+	}
 	for _, i := range c.Invariants {
 		inv, err := invariant(i.Kind, i.Query)
 		if err != nil {

@@ -173,8 +173,7 @@ func (w *wrapped) environment() (*environment, []endpoint, error) {
 		return nil, nil, err
 	}
 	env, err := rewriteEnv(os.Environ(), w.options.env.Value(), func(p lock.Protocol, upstream string) (string, error) {
-		name := map[lock.Protocol]string{lock.Redis: "redis", lock.Postgres: "postgres"}[p]
-		e, err := listen(config.Proxy{Name: name, Protocol: p, Listen: "127.0.0.1:0", Upstream: upstream})
+		e, err := listen(config.Proxy{Name: "run", Protocol: p, Listen: "127.0.0.1:0", Upstream: upstream})
 		if err != nil {
 			return "", err
 		}

@@ -16,8 +16,8 @@ import (
 // defaultProxies are served when no proxy is named.
 func defaultProxies() []config.Proxy {
 	return []config.Proxy{
-		{Name: "redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379"},
-		{Name: "postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432"},
+		{Name: "--redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379"},
+		{Name: "--postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432"},
 	}
 }
 
@@ -47,7 +47,7 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	d.accept(list)
 	for _, e := range list {
-		fmt.Fprintf(stderr, "lockfaultd: %s %s -> %s\n", e.proxy.Name, e.ln.Addr(), e.proxy.Upstream)
+		fmt.Fprintf(stderr, "lockfaultd: %s %s -> %s\n", e.proxy.Protocol, e.ln.Addr(), e.proxy.Upstream)
 	}
 	announceRules(stderr, s)
 	<-ctx.Done()
