@@ -97,6 +97,13 @@ func (l *Ledger) requestRelease(op *Op) {
 		return
 	}
 	op.Term = Attribution{ID: t.ID, Confidence: 1}
+	if !op.Guessed { // that may as well ask how long the lease still is
+		l.asked(t, op)
+	}
+}
+
+// asked ends the section of a term, whose owner has asked for its release.
+func (l *Ledger) asked(t *Term, op *Op) {
 	t.Releases++
 	l.groupOf(t.Lock).kept()
 	if t.Release == nil {
@@ -145,6 +152,9 @@ func (k *keyState) ofToken(op *Op) *Term {
 func (l *Ledger) replyRelease(op *Op) {
 	k := l.keys[IDOf(op)]
 	own := l.terms[op.Term.ID]
+	if op.Guessed && own != nil && (op.Outcome == Done || op.Outcome == NotHeld) {
+		l.asked(own, op)
+	}
 	switch {
 	case op.Outcome == NotHeld:
 		if own != nil && own.Lost == nil && own.Release == op {

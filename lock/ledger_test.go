@@ -492,3 +492,29 @@ func TestLockIDString(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A script of one argument, the token, may ask what is left of the lease: only
+// an answer that a release gives ends the section.
+func TestGuessedReleaseIsOneOnceItIsAnsweredSo(t *testing.T) {
+	for _, tt := range []struct {
+		outcome Outcome
+		open    bool
+	}{{Failed, true}, {Done, false}, {NotHeld, false}} {
+		l := NewLedger(nil)
+		token := Value{Hash: "token"}
+		grant := &Op{Seq: 1, Session: 1, Actor: "A1", Proto: Redis, Kind: Acquire, NX: true, Key: "job", Token: token, TTL: 1e9, A: 1, F: 1}
+		l.Request(grant)
+		grant.ReplySeq, grant.R, grant.Outcome = 2, 2, Granted
+		l.Reply(grant)
+		op := &Op{Seq: 3, Session: 1, Actor: "A1", Proto: Redis, Kind: Release, Guarded: true, Guessed: true, Key: "job", Token: token, A: 3, F: 3}
+		l.Request(op)
+		if len(l.OpenTerms("A1")) != 1 {
+			t.Errorf("%s: the section ended at the request", tt.outcome)
+		}
+		op.ReplySeq, op.R, op.Outcome = 4, 4, tt.outcome
+		l.Reply(op)
+		if open := len(l.OpenTerms("A1")) == 1; open != tt.open {
+			t.Errorf("%s: open %v, want %v", tt.outcome, open, tt.open)
+		}
+	}
+}

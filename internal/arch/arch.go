@@ -40,7 +40,7 @@ var rooms = map[string]Room{
 	"internal/config":  {Ours: []string{"lock", "fault"}, Theirs: []string{"github.com/goccy/go-yaml"}},
 	"internal/testbed": {Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"internal/arch":    {},
-	"cmd/lockfaultd":   {Ours: []string{"lock", "fault", "history", "proxy", "proxy/resp", "proxy/pgwire", "freezer", "probe", "probe/check", "report", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
+	"cmd/lockfaultd":   {Ours: []string{"lock", "fault", "history", "proxy", "proxy/resp", "proxy/pgwire", "freezer", "probe", "probe/check", "report", "internal/config", "internal/nearest"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
 	"cmd/probe":        {Ours: []string{"lock", "history", "probe", "probe/check", "report", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2"}},
 	"internal/demo":    {Ours: []string{"internal/testbed"}},
 	"bench":            {Ours: []string{"internal/testbed", "freezer"}},
