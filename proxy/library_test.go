@@ -91,7 +91,7 @@ func TestLibraryHearsOfItsGrantTooLate(t *testing.T) {
 		if err := s.open(); err != nil {
 			t.Fatal(err)
 		}
-		a, b := s.library(), s.library()
+		a, b := s.redisClient(), s.redisClient()
 
 		granted, err := a.SetNX(ctx, "job", "tokA", 500*time.Millisecond).Result()
 		if waited := time.Since(s.start); err != nil || !granted || waited != 800*time.Millisecond {
@@ -119,10 +119,10 @@ func TestLibraryHearsOfItsGrantTooLate(t *testing.T) {
 	})
 }
 
-// library returns a client whose connections lead through the proxy, with no
+// redisClient returns a client whose connections lead through the proxy, with no
 // deadlines, which the network does not have. Its address is a number: a name
 // would be looked up outside of the bubble.
-func (s *stage) library() *redis.Client {
+func (s *stage) redisClient() *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:6379", PoolSize: 1, MaxRetries: -1, ReadTimeout: -2, WriteTimeout: -2, DisableIdentity: true, Protocol: 2,
 		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.net.Dial(ctx, "redis") },

@@ -169,7 +169,7 @@ func (r *luaReader) named(name string) ref {
 	case "ARGV":
 		return r.indexed(argRef)
 	case "redis", "server":
-		return r.library()
+		return r.standardCall()
 	case "tonumber", "tostring":
 		if r.take("(") {
 			v := r.list()
@@ -196,7 +196,7 @@ func (r *luaReader) indexed(kind refKind) ref {
 	return ref{}
 }
 
-func (r *luaReader) library() ref {
+func (r *luaReader) standardCall() ref {
 	if !r.take(".") {
 		return ref{}
 	}
