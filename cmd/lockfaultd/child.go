@@ -134,7 +134,7 @@ type switchboard struct {
 	signals chan os.Signal
 	stop    chan struct{}
 	ended   sync.WaitGroup
-	hurry   func() // called at each signal that asks for the end
+	hurry   func() // called at each signal that asks for the end: lets go what is held, and cuts waits short
 
 	mu          sync.Mutex
 	child       *child

@@ -25,6 +25,7 @@ type wrapped struct {
 	daemon     *daemon
 	invariants *invariants
 	signals    *switchboard
+	calm       func() bool // keeps an interrupt from disarming what has ended
 	dir        string
 	keep       bool     // dir was asked for
 	junit      *os.File // nil: not asked for
@@ -47,10 +48,7 @@ func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.signals = newSwitchboard(func() {
-		cancel()
-		w.disarm()
-	})
+	w.signals = newSwitchboard(cancel)
 	defer w.signals.close()
 	if err := w.open(ctx, list); err != nil {
 		closeAll(list)
@@ -116,6 +114,7 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	if w.daemon, err = newDaemon(w.setup, upstreams(list), file, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
 		return err
 	}
+	w.calm = context.AfterFunc(ctx, w.disarm)
 	if err := w.invariants.start(ctx); err != nil {
 		return errors.Join(err, w.daemon.close())
 	}
@@ -159,11 +158,7 @@ func (w *wrapped) command(env *environment) (ending, error) {
 
 // disarm lets go what is held or frozen and lets no rule act any more, so that
 // a command that was asked to end can.
-func (w *wrapped) disarm() {
-	if w.daemon != nil {
-		w.daemon.engine.Disarm(w.daemon.clock())
-	}
-}
+func (w *wrapped) disarm() { w.daemon.engine.Disarm(w.daemon.clock()) }
 
 // environment opens the listeners, those of the flags and one for each upstream
 // that the command's variables name, and rewrites the variables to them.
@@ -203,6 +198,7 @@ func (w *wrapped) conclude(ctx context.Context, end ending) error {
 	w.daemon.linger(ctx, lingering)
 	w.daemon.endSessions()
 	elapsed := time.Since(w.started)
+	w.calm()
 	w.invariants.end(w.daemon.backendPIDs())
 	w.daemon.record.Invariants(invariantsForHeader(w.invariants.readings()))
 	internal := w.daemon.close()
