@@ -107,7 +107,7 @@ type Op struct {
 
 	Session  uint64   // the connection, from 1
 	Actor    string   // label of the process that owns the client's end
-	Upstream string   // name of the upstream, where there are several
+	Upstream string   // name of the upstream, where there are several; for Postgres with the database
 	Proto    Protocol //
 	Kind     Kind     //
 	Verb     string   // the wire's own word, in capitals: SET, EVALSHA, UPDATE, COMMIT

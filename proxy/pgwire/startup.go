@@ -71,12 +71,26 @@ func (t *Tracker) started(packet []byte) {
 	case code>>16 == 3:
 		name := parameter(packet[8:], "application_name")
 		t.application.Store(&name)
+		t.enter(packet[8:])
 		t.asked.push(asked{typ: startupPacket})
 		t.phase = running
 		s.done()
 	default:
 		t.blind(s.start, "startup packet: protocol %d.%d, expected 3.x", code>>16, code&0xffff)
 	}
+}
+
+// enter notes the database, which tells tables of one name apart. Without one
+// the server takes that of the user's name.
+func (t *Tracker) enter(parameters []byte) {
+	database := parameter(parameters, "database")
+	if database == "" {
+		database = parameter(parameters, "user")
+	}
+	if t.opt.Upstream != "" {
+		database = t.opt.Upstream + "/" + database
+	}
+	t.opt.Upstream = database
 }
 
 // parameter returns a parameter of the startup message.

@@ -311,7 +311,7 @@ func TestOp(t *testing.T) {
 		fe{bin(b("", "s", eight)), e(""), syn}, be{boundOK, data(four), c("UPDATE 1"), z('I')}))
 	pl := newPlayer(t, newTracker()).play(turns, 0)
 	op := pl.marks[0].Op
-	if op.Session != 7 || op.Upstream != "main" || op.Proto != lock.Postgres || op.Kind != lock.Write || op.Verb != "UPDATE" {
+	if op.Session != 7 || op.Upstream != "main/u" || op.Proto != lock.Postgres || op.Kind != lock.Write || op.Verb != "UPDATE" {
 		t.Errorf("op %+v", op)
 	}
 	want := hasher.Of([]byte("8"))
