@@ -122,7 +122,9 @@ func (t *Tracker) askExecute(m message) {
 		t.ask(a, m)
 		return
 	}
-	p.ran = p != p.stmt.tmpl.bare
+	if p != p.stmt.tmpl.bare { // that one is shared by sessions
+		p.ran = true
+	}
 	t.execute(p, &a)
 	t.ask(a, m)
 	if a.op == nil || t.phase == opaque {
