@@ -78,7 +78,8 @@ func (f formats) binary(i int) bool {
 // keep returns a copy that outlives the body.
 func (f formats) keep() formats { return formats{codes: bytes.Clone(f.codes)} }
 
-// A column is one of a row's, as RowDescription has it.
+// A column is one of a row's, as RowDescription has it. An expression has no
+// name: it could only be an alias.
 type column struct {
 	name string
 	oid  uint32
@@ -96,11 +97,15 @@ func describe(body []byte) []column {
 	var out []column
 	for range n {
 		name := c.text()
-		c.take(6)
+		table := c.uint32()
+		c.take(2)
 		oid := c.uint32()
 		c.take(8)
 		if c.bad || len(name) > maxName {
 			break
+		}
+		if table == 0 {
+			name = nil
 		}
 		out = append(out, column{name: string(name), oid: oid})
 	}

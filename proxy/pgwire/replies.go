@@ -279,14 +279,18 @@ func (t *Tracker) takeRow(m message, op *lock.Op, p *portal) {
 	}
 }
 
-// nameCells gives cells the names of the columns that were selected, which
-// tell more than an alias.
+// nameCells gives cells the names of the columns that were selected, not their
+// aliases. An expression has none.
 func nameCells(cells []lock.Cell, columns []string) {
 	if len(cells) != len(columns) {
 		return
 	}
 	for i, name := range columns {
-		if name != "?" && name != "*" {
+		switch name {
+		case "*":
+		case "?":
+			cells[i].Column = ""
+		default:
 			cells[i].Column = name
 		}
 	}

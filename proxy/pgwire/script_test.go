@@ -92,7 +92,7 @@ func bad(code string) pgproto3.BackendMessage {
 func rowd(fields ...any) pgproto3.BackendMessage { // name, oid, ...
 	m := &pgproto3.RowDescription{}
 	for i := 0; i < len(fields); i += 2 {
-		m.Fields = append(m.Fields, pgproto3.FieldDescription{Name: []byte(fields[i].(string)), DataTypeOID: uint32(fields[i+1].(int))})
+		m.Fields = append(m.Fields, pgproto3.FieldDescription{Name: []byte(fields[i].(string)), TableOID: 1, DataTypeOID: uint32(fields[i+1].(int))})
 	}
 	return m
 }

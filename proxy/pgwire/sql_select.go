@@ -124,8 +124,8 @@ func (p *parser) identifier() string {
 	return name
 }
 
-// results reads a select list up to one of the keywords: a column by its name,
-// an expression by its alias, or "?".
+// results reads a select list up to one of the keywords: a column by its own
+// name, whatever its alias, and an expression as "?".
 func (p *parser) results(stop ...string) []string {
 	var out []string
 	for !p.end() && !p.any(stop...) {
@@ -145,7 +145,7 @@ func (p *parser) result(stop []string) string {
 	if name := p.star(); name != "" {
 		return name
 	}
-	if name, _ := p.column(); name != "" {
+	if name := p.wrapped(); name != "" {
 		p.casts()
 		p.alias()
 		if p.end() || p.tok.op(",") || p.any(stop...) {
@@ -153,12 +153,37 @@ func (p *parser) result(stop []string) string {
 		}
 	}
 	p.reset(m)
-	name := "?"
 	for !p.end() && !p.tok.op(",") && !p.any(stop...) {
-		if p.word("AS") {
-			name = p.tok.name()
-		}
 		p.step()
+	}
+	return "?"
+}
+
+// wrapped takes a column, or one in CAST or in COALESCE with a plain value,
+// and returns its name.
+func (p *parser) wrapped() string {
+	name, _ := p.column()
+	if name != "" {
+		return name
+	}
+	cast := p.word("CAST")
+	if !cast && !p.word("COALESCE") || !p.op("(") {
+		return ""
+	}
+	name, _ = p.column()
+	p.casts()
+	if cast {
+		if !p.word("AS") {
+			return ""
+		}
+		p.until()
+	} else if !p.op(",") {
+		return ""
+	} else if _, ok := p.operand(); !ok {
+		return ""
+	}
+	if !p.op(")") {
+		return ""
 	}
 	return name
 }

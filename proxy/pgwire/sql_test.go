@@ -123,7 +123,7 @@ func TestReadSQL(t *testing.T) {
 		{"column cast", `select a from t where b::text = 'x'`, []string{"read SELECT t where b=x cols a"}},
 
 		// Select lists and clauses.
-		{"list", `select a, t.b, "C", d as e, count(*), max(f) as m, g::int, *, t.*, 1, 'x' y from t`, []string{"read SELECT t cols a,b,C,d,?,m,g,*,*,?,?"}},
+		{"list", `select a, t.b, "C", d as e, count(*), max(f) as m, g::int, *, t.*, 1, 'x' y from t`, []string{"read SELECT t cols a,b,C,d,?,?,g,*,*,?,?"}},
 		{"constants", `select null, true, current_user from t`, []string{"read SELECT t cols ?,?,?"}},
 		{"lateral", `select a from lateral t where b = 1`, []string{"read SELECT t where b=1 cols a"}},
 		{"order", `select a from t where b = 1 order by c limit 1 offset 2`, []string{"read SELECT t where b=1 cols a"}},
@@ -133,6 +133,8 @@ func TestReadSQL(t *testing.T) {
 		{"group", `select a, count(*) from t where b = 1 group by a having count(*) > 1`, []string{"read SELECT t where b=1 cols a,? opaque"}},
 		{"union", `select a from t where b = 1 union all select a from u where b = 2`, []string{"read SELECT t where b=1 cols a opaque"}},
 		{"distinct", `select distinct on (a) a, b from t`, []string{"read SELECT t cols a,b"}},
+		{"aliases", `select a as b, a c, count(*) as a, a + 1 as a, (a) as b, case when a then b end a from t`, []string{"read SELECT t cols a,a,?,?,?,?"}},
+		{"wrapped columns", `select coalesce(a, 0) as b, coalesce(t.a::int, $1) c, cast(a as numeric(4, 2)) d, a::text e, coalesce(a, b), coalesce(a + 1, 0) as a, cast(a + 1 as int) as a from t`, []string{"read SELECT t cols a,a,a,a,?,?,?"}},
 		{"names", `select a from public."My Table" x where x."Id" = 1`, []string{"read SELECT public.My Table where Id=1 cols a"}},
 		{"case of names", `SELECT Value FROM Counter`, []string{"read SELECT counter cols value"}},
 		{"only", `select a from only t * as x(b) where b = 1`, []string{"read SELECT t where b=1 cols a"}},

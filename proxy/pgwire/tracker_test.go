@@ -427,3 +427,25 @@ func TestTrafficWithoutOpsAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations, %d marks", n, len(marks))
 	}
 }
+
+// An expression does not take the name of its alias, be it told by the text or
+// by upstream.
+func TestExpressionsHaveNoName(t *testing.T) {
+	for sql, want := range map[string]string{
+		"select value + 1 as value from counter":    "",
+		"select count(*) as value from counter":     "",
+		"select * from counter":                     "value",
+		"select other as value from counter":        "other",
+		"select coalesce(other, 0) as value from t": "other",
+	} {
+		pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2], fe{q(sql)}, be{rowd("value", 23), data("42"), c("SELECT 1"), z('I')})), 0)
+		if row := pl.marks[1].Op.Row; len(row) != 1 || row[0].Column != want {
+			t.Errorf("%s: row %+v, want column %q", sql, row, want)
+		}
+	}
+	desc := &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("id"), TableOID: 1}, {Name: []byte("value")}}}
+	pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2], fe{q("select * from counter, (select 1 as value) x")}, be{desc, data("1", "42"), c("SELECT 1"), z('I')})), 0)
+	if row := pl.marks[1].Op.Row; row[0].Column != "id" || row[1].Column != "" {
+		t.Errorf("row %+v", row)
+	}
+}
