@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,15 +73,17 @@ func (r *luaReader) arithmetic() bool {
 
 func (r *luaReader) joined() ref {
 	v := r.operand()
-	for r.take("..") {
-		w := r.operand()
-		if v.kind == joinRef {
-			v.parts = append(v.parts[:len(v.parts):len(v.parts)], w)
-			continue
-		}
-		v = ref{kind: joinRef, parts: []ref{v, w}}
+	if !r.at("..") {
+		return v
 	}
-	return v
+	parts := []ref{v}
+	if v.kind == joinRef {
+		parts = slices.Clone(v.parts)
+	}
+	for r.take("..") {
+		parts = append(parts, r.operand())
+	}
+	return compound(joinRef, "", parts)
 }
 
 func (r *luaReader) operand() ref {
@@ -208,15 +211,15 @@ func (r *luaReader) standardCall() ref {
 }
 
 func (r *luaReader) table() ref {
-	v := ref{kind: tableRef}
+	var parts []ref
 	for r.i < len(r.toks) && !r.take("}") {
 		at := r.i
-		v.parts = append(v.parts, r.expression())
+		parts = append(parts, r.expression())
 		if !r.take(",") && !r.take(";") && r.i == at {
 			r.i++
 		}
 	}
-	return v
+	return compound(tableRef, "", parts)
 }
 
 // invoke reads the arguments of a call; of redis.call it makes a command.
@@ -227,10 +230,11 @@ func (r *luaReader) invoke(f ref) ref {
 	if f.kind != callerRef {
 		return ref{}
 	}
-	v := ref{kind: callRef, parts: args[1:]}
+	name := ""
 	if args[0].kind == textRef {
-		v.text = strings.ToUpper(args[0].text)
+		name = strings.ToUpper(args[0].text)
 	}
+	v := compound(callRef, name, args[1:])
 	r.calls = append(r.calls, luaCall{ref: v, block: r.block(), cond: r.inCond, returned: r.inReturn})
 	return v
 }

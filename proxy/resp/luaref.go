@@ -28,10 +28,26 @@ type ref struct {
 	n     int64
 	text  string // literal, or the name of the command called, in capitals
 	parts []ref  // of a join, a table, or a call: its arguments
+	nodes int    // of the tree below it, if it has parts
+}
+
+// maxNodes bounds a ref as a tree. Names share what they stand for, so that
+// a few lines of text can spell a tree that is never walked to its end.
+const maxNodes = 64
+
+// compound makes a ref of parts; an unclear one if it would be too large.
+func compound(kind refKind, text string, parts []ref) ref {
+	v := ref{kind: kind, text: text, parts: parts, nodes: 1}
+	for _, p := range parts {
+		if v.nodes += max(p.nodes, 1); v.nodes > maxNodes {
+			return ref{}
+		}
+	}
+	return v
 }
 
 func (r ref) equal(s ref) bool {
-	if r.kind != s.kind || r.n != s.n || r.text != s.text || len(r.parts) != len(s.parts) {
+	if r.kind != s.kind || r.n != s.n || r.nodes != s.nodes || r.text != s.text || len(r.parts) != len(s.parts) {
 		return false
 	}
 	for i := range r.parts {
@@ -102,7 +118,8 @@ func (r ref) each() bool {
 }
 
 // resolve appends what the ref is in one call of the script. at is the key
-// that a loop is at, from 1.
+// that a loop is at, from 1. What is longer than an argument that is kept is
+// not worked out.
 func (r ref) resolve(dst []byte, keys, args [][]byte, at int) ([]byte, bool) {
 	switch r.kind {
 	case keyRef:
@@ -120,7 +137,7 @@ func (r ref) resolve(dst []byte, keys, args [][]byte, at int) ([]byte, bool) {
 	case joinRef:
 		ok := true
 		for _, p := range r.parts {
-			if dst, ok = p.resolve(dst, keys, args, at); !ok {
+			if dst, ok = p.resolve(dst, keys, args, at); !ok || len(dst) > maxArg {
 				return dst, false
 			}
 		}

@@ -226,6 +226,58 @@ func TestScriptCacheIsBounded(t *testing.T) {
 	}
 }
 
+// Names that stand for joins of themselves double what they stand for.
+func TestTreesAreBounded(t *testing.T) {
+	for name, tt := range map[string]struct{ head, again string }{
+		"join":  {"local a = KEYS[1]", " a = a..a local b = a a = nil local a = b"},
+		"local": {"local a = KEYS[1]", " local a = a..a"},
+		"table": {"local a = KEYS[1]", " local a = {a, a}"},
+		"call":  {"local a = KEYS[1]", " local a = redis.call('get', a, a)"},
+		"mixed": {"local a = KEYS[1]", " local a = {a..a, redis.call('get', a)}"},
+	} {
+		text := tt.head + strings.Repeat(tt.again, 40) + " return redis.call('set', a, ARGV[1], 'NX')"
+		r, ok := readLua([]byte(text))
+		if !ok {
+			t.Fatalf("%s: not read", name)
+		}
+		all := []ref{r.vars["a"], r.vars["b"]}
+		for _, c := range r.calls {
+			all = append(all, c.ref)
+		}
+		for _, v := range all {
+			if n := nodes(v, 1000); n > maxNodes {
+				t.Fatalf("%s: %d nodes", name, n)
+			}
+		}
+		if p := classify([]byte(text)); p.effect != noEffect {
+			t.Errorf("%s: an effect on %+v", name, p.key)
+		}
+	}
+	if p := classify([]byte("local a = KEYS[1]" + strings.Repeat(" local a = a..a", 4) + " return redis.call('set', a, ARGV[1], 'NX')")); p.effect != acquires {
+		t.Error("a short join is not followed")
+	}
+}
+
+// nodes counts a tree, and stops beyond the limit.
+func nodes(v ref, limit int) int {
+	n := 1
+	for _, p := range v.parts {
+		if n > limit {
+			return n
+		}
+		n += nodes(p, limit-n)
+	}
+	return n
+}
+
+func TestResolveStopsAtTheLongestArgument(t *testing.T) {
+	p := classify([]byte("local a = KEYS[1] local a = a..a local a = a..a return redis.call('set', a..a, ARGV[1], 'NX')"))
+	dst, ok := p.key.resolve(nil, [][]byte{make([]byte, maxArg-1)}, nil, 1)
+	if ok || len(dst) > 2*maxArg {
+		t.Errorf("%v, %d bytes", ok, len(dst))
+	}
+}
+
 func FuzzClassify(f *testing.F) {
 	for _, s := range []string{compareAndDelete, compareAndExpire, acquireWithFence, "[==[", "--[[", `"\`, strings.Repeat("(", 100), strings.Repeat("{", 100), "for i,k in ipairs(KEYS) do"} {
 		f.Add(s)

@@ -38,6 +38,7 @@ func (s *Scripts) learn(text []byte) *program {
 		return p
 	}
 	p := classify(text)
+	p.bytes = p.cost()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q := s.known[sum]; q != nil {
@@ -84,12 +85,12 @@ func (s *Scripts) add(sum digest, p *program) {
 	if s.known == nil {
 		s.known = make(map[digest]*program)
 	}
-	for len(s.order) > 0 && (len(s.order) >= maxScripts || s.bytes+p.cost() > maxScriptBytes) {
+	for len(s.order) > 0 && (len(s.order) >= maxScripts || s.bytes+p.bytes > maxScriptBytes) {
 		s.evict()
 	}
 	s.known[sum] = p
 	s.order = append(s.order, sum)
-	s.bytes += p.cost()
+	s.bytes += p.bytes
 }
 
 // evict drops the oldest script that was not used since it was last spared:
@@ -103,7 +104,7 @@ func (s *Scripts) evict() {
 			s.order = append(s.order, sum)
 			continue
 		}
-		s.bytes -= p.cost()
+		s.bytes -= p.bytes
 		delete(s.known, sum)
 		return
 	}
@@ -112,6 +113,7 @@ func (s *Scripts) evict() {
 // A program is what a script does to the one key that makes it an op.
 type program struct {
 	used    atomic.Bool
+	bytes   int // its cost
 	effect  effect
 	key     ref
 	token   ref
