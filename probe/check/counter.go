@@ -175,29 +175,17 @@ func (t *tally) checkOrder(e *write, writes []*write) {
 func (t *tally) baseOf(w *write) *read {
 	k := cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}
 	if w.op.Term.Sure() {
-		if r := t.c.baseRead(t.c.ofTerm[w.op.Term.ID], w, k); r != nil {
-			return r
+		if r, sure := t.c.baseRead(w.op.Term.ID, w, k); r != nil {
+			return t.c.certain(r, sure)
 		}
 	}
-	var session, actor *read
-	reads := t.c.reads[k]
-	end, _ := slices.BinarySearchFunc(reads, w.op.Seq, func(r *read, seq uint64) int { return cmp.Compare(r.op.Seq, seq) })
-	for i := end - 1; i >= 0 && i >= end-10000 && session == nil; i-- {
-		r := reads[i]
-		if !heard(r.op, w.op) {
-			continue
-		}
-		if r.op.Session == w.op.Session {
-			session = r
-		}
-		if actor == nil && r.op.Actor == w.op.Actor && r.op.Actor != "" {
-			actor = r
-		}
+	if r := t.c.lastOf(owner{session: w.op.Session}, w, k); r != nil {
+		return t.c.certain(r, !t.c.reread(r, 0, []owner{{session: w.op.Session}}, w, k))
 	}
-	if session != nil {
-		return session
+	if w.op.Actor == "" {
+		return nil
 	}
-	return actor
+	return t.c.lastOf(owner{actor: w.op.Actor}, w, k)
 }
 
 func (t *tally) add(w *write) { t.summed[w] = t.intentOf(w) }
@@ -261,7 +249,7 @@ func (t *tally) stale() {
 	bases, victims := map[*intent]bool{}, map[*write]bool{}
 	for r, i := range t.intents {
 		w := i.final
-		if w.state != accepted || w.row == unknownRow {
+		if w.state != accepted || w.row == unknownRow || r.vague {
 			continue
 		}
 		list := t.c.written[cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}]

@@ -48,7 +48,7 @@ type kase struct {
 	writes  []*write
 	written map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
 	overs   map[cell][]lock.Instant // see oversOf
-	reads   map[cell][]*read        // by request
+	sources map[source]*sourced     // the reads, by request
 	ofTerm  map[lock.TermID]*doings
 	strays  []stray
 	acts    map[lock.LockID]*acts
@@ -61,6 +61,7 @@ type kase struct {
 	proven  map[columnOf]bool    // writes of the column depend on reads of it
 	fallen  map[columnOf]int     // fences that were too low
 	numbers map[columnOf]bool    // integers that a section wrote after it had read them
+	looked  int                  // reads gone through to find the bases of writes
 	found   []Verdict
 	emitted map[string]int
 	out     Result
@@ -83,7 +84,7 @@ type stray struct {
 func newCase(in Input) *kase {
 	c := &kase{
 		in: in, end: lastOf(in), ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
-		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, reads: map[cell][]*read{},
+		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		guessed: map[lock.LockID]bool{}, cycled: map[*write]bool{}, lost: map[cell][]pair{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
 		numbers: map[columnOf]bool{}, emitted: map[string]int{},

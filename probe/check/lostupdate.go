@@ -42,7 +42,7 @@ func (c *kase) pairOf(a, b *rmw) (pair, bool) {
 	if ab == unordered || ba == unordered || ab == perhaps && ba == perhaps {
 		return pair{}, false
 	}
-	p := pair{sure: ab != perhaps && ba != perhaps, value: ab == byValue || ba == byValue}
+	p := pair{sure: ab != perhaps && ba != perhaps && !a.vague && !b.vague, value: ab == byValue || ba == byValue}
 	p.later = laterOf(a, b)
 	deadA, deadB := a.term.Dead(a.write.lo), b.term.Dead(b.write.lo)
 	p.x = p.later
@@ -141,6 +141,9 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	t.say("However B read before A wrote, since %s, so B precedes A: neither saw the other's update, and one of the two is lost.", c.why(b, a))
 	if a.term.Dead(a.write.lo) {
 		t.say("A's lease had ended by %s, %s before its write was forwarded.", ms(a.term.LeaseEnd.Latest), span(a.write.lo.Sub(a.term.LeaseEnd.Latest)))
+	}
+	if a.vague || b.vague {
+		t.say("A later read may have been of the row as well, and the write computed from that, so this is not proven.")
 	}
 	if n > 1 {
 		t.say("The same holds between A and %d more.", n-1)

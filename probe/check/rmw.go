@@ -15,6 +15,7 @@ type rmw struct {
 	read  *read
 	write *write
 	copy  bool // the write puts back what was read
+	vague bool // it may have been computed from a later read
 }
 
 func (m *rmw) base() lock.Value { return m.read.value(m.cell.column) }
@@ -47,7 +48,7 @@ func (c *kase) rmws() map[cell][]*rmw {
 		d := c.ofTerm[t.ID]
 		for _, w := range d.writes {
 			if w.state == accepted && w.row != unknownRow && w.op.SQL != nil {
-				c.rmwsOf(t, d, w, candidates)
+				c.rmwsOf(t, w, candidates)
 			}
 		}
 	}
@@ -66,36 +67,25 @@ func (c *kase) rmws() map[cell][]*rmw {
 
 type columnOf struct{ table, column string }
 
-func (c *kase) rmwsOf(t *lock.Term, d *doings, w *write, into map[columnOf][]*rmw) {
+func (c *kase) rmwsOf(t *lock.Term, w *write, into map[columnOf][]*rmw) {
 	table := lock.TableName(w.op.SQL.Table)
 	for _, a := range w.op.SQL.Set {
 		if a.HasDelta || !a.Value.Known() || c.versioned(w, a.Column) {
 			continue
 		}
 		k := cell{table, w.row, a.Column}
-		r := c.baseRead(d, w, k)
+		r, sure := c.baseRead(t.ID, w, k)
 		if r == nil {
 			continue
 		}
-		m := &rmw{term: t, cell: k, read: r, write: w}
+		m := &rmw{term: t, cell: k, read: r, write: w, vague: !sure}
 		base := m.base()
 		if _, ok := a.Value.Minus(base); ok {
 			c.numbers[columnOf{table, a.Column}] = true
 		}
-		m.copy = base.Known() && !base.IsInt && base.Same(a.Value)
+		m.copy = sure && base.Known() && !base.IsInt && base.Same(a.Value)
 		into[columnOf{table, a.Column}] = append(into[columnOf{table, a.Column}], m)
 	}
-}
-
-// baseRead is the last read of the cell that the term had heard before it wrote.
-func (c *kase) baseRead(d *doings, w *write, k cell) *read {
-	var last *read
-	for _, r := range d.reads {
-		if r.row == k.row && lock.TableName(r.op.SQL.Table) == k.table && heard(r.op, w.op) && slices.Contains(c.columnsOf(r), k.column) {
-			last = r
-		}
-	}
-	return last
 }
 
 // heard reports whether the reply of r was there before w was asked.
@@ -123,6 +113,9 @@ func (c *kase) dependent(column columnOf, list []*rmw) bool {
 	first := true
 	sections := map[lock.TermID]bool{}
 	for _, m := range list {
+		if m.vague {
+			continue
+		}
 		by, ok := m.put().Minus(m.base())
 		if !ok || !first && by != step {
 			return false
@@ -153,6 +146,9 @@ type pair struct {
 // an older read, certainly overwrote, and that depend on no read themselves: those are
 // lost as well, for m had read before them and wrote after them.
 func (c *kase) overwritten(m *rmw, dependent map[*write]bool) []*rmw {
+	if m.vague {
+		return nil
+	}
 	var out []*rmw
 	list := c.written[m.cell]
 	from, _ := slices.BinarySearchFunc(list, m.read.op.R, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })

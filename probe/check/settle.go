@@ -61,9 +61,13 @@ type read struct {
 	op    *lock.Op
 	row   string
 	claim bool // the RETURNING of a write
+	vague bool // stands for one of several; its value is not known
 }
 
 func (r *read) value(column string) lock.Value {
+	if r.vague {
+		return lock.Value{}
+	}
 	for _, c := range r.op.Row {
 		if c.Column == column {
 			return c.Value
@@ -202,10 +206,7 @@ func (c *kase) collectRead(op *lock.Op) {
 		return
 	}
 	r := &read{op: op, row: c.rowOf(op), claim: claim}
-	for _, column := range c.columnsOf(r) {
-		k := cell{lock.TableName(op.SQL.Table), r.row, column}
-		c.reads[k] = append(c.reads[k], r)
-	}
+	c.index(r, c.columnsOf(r))
 	if op.Term.Sure() {
 		c.did(op.Term.ID).reads = append(c.did(op.Term.ID).reads, r)
 	}
