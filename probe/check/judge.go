@@ -79,6 +79,7 @@ type doings struct {
 type stray struct {
 	op      *lock.Op
 	refused map[lock.LockID]*lock.Op
+	certain bool // what it wrote is what the lock in question protects
 }
 
 func newCase(in Input) *kase {

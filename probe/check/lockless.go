@@ -26,7 +26,8 @@ func (c *kase) lockless() {
 			continue
 		}
 		for _, id := range sortedLocks(s.refused) {
-			if c.guarded(id, w) {
+			if byTable, certain := c.guarded(id, w); byTable || certain {
+				s.certain = certain
 				k := key{id, s.op.Actor}
 				if found[k] == nil {
 					order = append(order, k)
@@ -49,23 +50,24 @@ func sortedLocks(m map[lock.LockID]*lock.Op) []lock.LockID {
 	return out
 }
 
-// guarded reports whether the lock is declared to protect the write's table, or
-// its terms wrote the same row.
-func (c *kase) guarded(id lock.LockID, w *write) bool {
+// guarded reports whether the lock is declared to protect the write's table, and
+// whether it is certainly this lock that protects what was written: the declaration
+// names its key alone, or its terms wrote the same row.
+func (c *kase) guarded(id lock.LockID, w *write) (byTable, certain bool) {
 	table := lock.TableName(w.op.SQL.Table)
 	for _, d := range c.in.Declarations {
 		if d.Table != "" && lock.TableName(d.Table) == table && d.Covers(id.Key) {
-			return true
+			byTable, certain = true, certain || d.Key == id.Key
 		}
 	}
 	for _, a := range w.op.SQL.Set {
 		for _, x := range c.written[cell{table, w.row, a.Column}] {
 			if t := c.ledger.Term(x.op.Term.ID); t != nil && t.Lock == id && x.op.Term.Sure() && w.row != unknownRow {
-				return true
+				return byTable, true
 			}
 		}
 	}
-	return false
+	return byTable, certain
 }
 
 func (c *kase) lockless1(id lock.LockID, list []stray) {
@@ -75,14 +77,34 @@ func (c *kase) lockless1(id lock.LockID, list []stray) {
 	p.say("Then its process held no lock when it sent W at %s, and the last answer it had about %s was that of %s, at %s: %s.",
 		ms(op.A), id, named(refusal), ms(refusal.R), outcomeOf(refusal))
 	p.say("However the lock protects what W wrote.")
-	if !answered(refusal) || refusal.D == 0 {
+	if doubt := c.locklessDoubt(id, list[0], refusal); doubt != "" {
 		v.Level = Likely
-		p.say("The answer did not reach it for certain, so this is not proven.")
-	} else if c.manyTasks(op.Actor) {
-		v.Level = Likely
-		p.say("The process has held two locks at once: another of its tasks may have been refused, so this is not proven.")
+		p.say("%s, so this is not proven.", doubt)
 	}
 	c.emit(id, with(v, p), refusal, op)
+}
+
+// locklessDoubt says why a write after a refusal may be right, or "".
+func (c *kase) locklessDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
+	switch {
+	case !answered(refusal) || refusal.D == 0 || refusal.D > s.op.A:
+		return "The answer had not reached it for certain when it sent W"
+	case c.manyTasks(s.op.Actor):
+		return "The process has held two locks at once: another of its tasks may have been refused"
+	case c.heldDuring(id, refusal):
+		return "The process had the lock itself when it was refused: another of its tasks may have asked"
+	case !s.certain:
+		return "The lock is one of several that the declaration covers, and W may be of a row that another one protects"
+	}
+	return ""
+}
+
+// heldDuring reports whether the process that was refused a lock may have held
+// it at that time.
+func (c *kase) heldDuring(id lock.LockID, refusal *lock.Op) bool {
+	return slices.ContainsFunc(c.terms[id], func(t *lock.Term) bool {
+		return t.Actor == refusal.Actor && t.Grant.A <= refusal.R && (t.End == 0 || t.End >= refusal.A)
+	})
 }
 
 func outcomeOf(op *lock.Op) string {
