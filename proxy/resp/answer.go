@@ -12,12 +12,14 @@ type answer struct {
 	null   bool
 	buf    [maxText]byte
 	n      int
-	first  int64 // the first element, if it is an integer
-	last   int64 // the last integer among the elements
-	ints   int   // integers among the elements
-	others int   // elements that are none
-	lead   bool  // the first element is an integer
-	above  bool  // one of them is positive
+	first  int64  // the first element, if it is an integer
+	last   int64  // the last integer among the elements
+	ints   int    // integers among the elements
+	others int    // elements that are none
+	lead   bool   // the first element is an integer
+	above  bool   // one of them is positive
+	nulls  uint64 // which of the first 64 elements are null or false
+	zeros  uint64 // which of them are 0
 }
 
 func (a *answer) text() []byte { return a.buf[:a.n] }
@@ -58,8 +60,15 @@ func (a *answer) integer() (int64, bool) {
 }
 
 // add takes in the text of one element of an array.
-func (a *answer) add(text []byte, null bool) {
+func (a *answer) add(kind byte, text []byte, null bool) {
+	at := a.ints + a.others
+	if null || kind == '#' && string(text) == "f" {
+		a.nulls |= 1 << at
+	}
 	n, ok := parseInt(text)
+	if ok && n == 0 {
+		a.zeros |= 1 << at
+	}
 	if !ok || null {
 		a.others++
 		return

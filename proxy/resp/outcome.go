@@ -102,6 +102,8 @@ func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 	switch {
 	case isInt && a.kind != '#':
 		op.Fence, op.HasFence = n, true
+	case a.isArray() && e.script.fenceFirst && a.lead:
+		op.Fence, op.HasFence = a.first, true
 	case a.isArray() && a.ints > 0:
 		op.Fence, op.HasFence = a.last, true
 	}
@@ -111,10 +113,15 @@ func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 // granted reads the answer of an acquire script. Text that is no number is
 // what such a script returns when it has taken the lock: its token, or OK.
 func (e *entry) granted(a *answer, n int64, isInt bool) (yes, no bool) {
-	if p := e.script; p.hasLead && a.isArray() && a.lead {
+	switch p := e.script; {
+	case p.hasOwn && a.isArray() && (a.nulls|a.zeros)>>p.own&1 == 1:
+		return false, true
+	case p.hasLead && a.isArray() && a.lead:
 		return a.first == p.lead, a.first != p.lead
-	} else if p.vague && !a.is("OK") {
+	case p.vague && !a.is("OK"):
 		return false, isInt && n <= 0
+	case a.isArray() && !p.hasOwn && a.nulls&1 == 1:
+		return false, true
 	}
 	switch {
 	case a.isNull():

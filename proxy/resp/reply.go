@@ -217,7 +217,7 @@ func (r *replies) value(null bool) event {
 		case r.base:
 			r.answer = answer{kind: r.kind, null: null, n: r.n, buf: r.text}
 		case r.base + 1:
-			r.answer.add(r.text[:r.n], null)
+			r.answer.add(r.kind, r.text[:r.n], null)
 		}
 	}
 	r.state = atType

@@ -29,6 +29,7 @@ func findAcquire(r *luaReader) *program {
 			p.ttl, p.seconds = r.expiry(s.key)
 		}
 		r.findFence(p)
+		r.findOwn(p, c.ref)
 		p.vague = r.isVague(p)
 		return p
 	}
@@ -192,12 +193,28 @@ func (p *program) fenceAmong(parts []ref) bool {
 			continue
 		}
 		p.fence = v.part(0)
+		p.fenceFirst = i == 0
 		if i > 0 && parts[0].kind == numberRef {
 			p.lead, p.hasLead = parts[0].n, true
 		}
 		return true
 	}
 	return false
+}
+
+// findOwn looks for an array that is returned with what the command answered.
+func (r *luaReader) findOwn(p *program, c ref) {
+	for _, ret := range r.returns {
+		for _, v := range ret.values {
+			if v.kind != tableRef {
+				continue
+			}
+			if at := slices.IndexFunc(v.parts, c.equal); at >= 0 {
+				p.own, p.hasOwn = at, true
+				return
+			}
+		}
+	}
 }
 
 // isVague reports whether the script can return what it read, so that a number

@@ -108,6 +108,18 @@ func TestScripts(t *testing.T) {
 			end
 			return {0, redis.call('PTTL', KEYS[1])}`, []string{"k"}, []string{"tok", "500"},
 			map[string]string{"*2\r\n:1\r\n:9": "fence=9 granted", "*2\r\n:0\r\n:480": "refused"}, `acquire db0 "k" nx T ttl=500ms fencekey=k:fence`},
+		{"with a fence beside its answer", `return {redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]), redis.call('incr', KEYS[2])}`,
+			[]string{"k", "f"}, []string{"tok", "500"},
+			map[string]string{"*2\r\n+OK\r\n:6": "fence=6 granted", "*2\r\n$-1\r\n:6": "refused", "*2\r\n*-1\r\n:6": "refused",
+				"*2\r\n_\r\n:6": "refused", "*2\r\n#f\r\n:6": "refused"}, `acquire db0 "k" nx T ttl=500ms fencekey=f`},
+		{"with a fence before its answer", `return {redis.call('incr', KEYS[2]), redis.call('setnx', KEYS[1], ARGV[1])}`,
+			[]string{"k", "f"}, []string{"tok"},
+			map[string]string{"*2\r\n:6\r\n:1": "fence=6 granted", "*2\r\n:6\r\n:0": "refused", "*2\r\n:6\r\n_": "refused"}, `acquire db0 "k" nx T fencekey=f`},
+		{"refusal begins with false", `
+			if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {true, redis.call('incr', KEYS[2])} end
+			return {false, redis.call('incr', KEYS[3])}`, []string{"k", "f", "n"}, []string{"tok", "500"},
+			map[string]string{"*2\r\n:1\r\n:6": "fence=6 granted", "*2\r\n$-1\r\n:6": "refused", "*2\r\n_\r\n:6": "refused",
+				"*2\r\n#f\r\n:6": "refused", "*2\r\n#t\r\n:6": "fence=6 granted"}, `acquire db0 "k" nx T ttl=500ms fencekey=f`},
 		{"with a literal counter", `
 			if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {ARGV[1], tostring(redis.call('incr', 'fences'))} end
 			return {}`, []string{"k"}, []string{"tok", "500"},

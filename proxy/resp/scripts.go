@@ -112,14 +112,15 @@ func (s *Scripts) evict() {
 
 // A program is what a script does to the one key that makes it an op.
 type program struct {
-	used    atomic.Bool
-	bytes   int // its cost
-	effect  effect
-	key     ref
-	token   ref
-	ttl     ref
-	seconds bool // ttl is in seconds
-	fence   ref  // the counter, if the script issues and returns a number
+	used       atomic.Bool
+	bytes      int // its cost
+	effect     effect
+	key        ref
+	token      ref
+	ttl        ref
+	seconds    bool // ttl is in seconds
+	fence      ref  // the counter, if the script issues and returns a number
+	fenceFirst bool // it begins the array that is returned
 	// success is the number that is returned beside the effect, where the text
 	// says so literally and the usual reading of replies would be wrong.
 	success    int64
@@ -127,7 +128,11 @@ type program struct {
 	// lead is the number that precedes a fence in the array returned with it.
 	lead    int64
 	hasLead bool
-	vague   bool // a refusal may answer any number or text, such as a PTTL
+	// own is the place, in an array that is returned, of what the acquiring
+	// command itself answered.
+	own    int
+	hasOwn bool
+	vague  bool // a refusal may answer any number or text, such as a PTTL
 }
 
 type effect uint8
