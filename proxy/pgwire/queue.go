@@ -13,6 +13,7 @@ const maxAsked = 1 << 18
 type asked struct {
 	typ      byte
 	optional bool // a Sync that upstream may swallow: copy data came behind it
+	seen     bool // a Sync that copy data came behind, swallowed or not
 	copying  bool // upstream has begun to read copy data
 	op       *lock.Op
 	stmt     *statement // P: registered; D: being described

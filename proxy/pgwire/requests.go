@@ -128,16 +128,19 @@ func (t *Tracker) ask(a asked, m message) {
 
 // copyData marks the Syncs that were sent between an Execute and copy data:
 // upstream swallows them if it reads them as part of the copy.
+//
+// A Sync is looked at once: those before one that was share its fate.
 func (t *Tracker) copyData() {
 	n := 0
-	for a := t.asked.last(n); a != nil && a.typ == 'S'; a = t.asked.last(n) {
+	a := t.asked.last(n)
+	for a != nil && a.typ == 'S' && !a.seen {
 		n++
+		a = t.asked.last(n)
 	}
-	if a := t.asked.last(n); a == nil || a.typ != 'E' {
-		return
-	}
+	optional := a != nil && (a.typ == 'E' || a.optional)
 	for n--; n >= 0; n-- {
-		t.asked.last(n).optional = true
+		s := t.asked.last(n)
+		s.seen, s.optional = true, optional
 	}
 }
 

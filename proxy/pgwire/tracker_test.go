@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -447,5 +448,20 @@ func TestExpressionsHaveNoName(t *testing.T) {
 	pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2], fe{q("select * from counter, (select 1 as value) x")}, be{desc, data("1", "42"), c("SELECT 1"), z('I')})), 0)
 	if row := pl.marks[1].Op.Row; row[0].Column != "id" || row[1].Column != "" {
 		t.Errorf("row %+v", row)
+	}
+}
+
+// Copy data behind many Syncs must not look at all of them each time.
+func TestCopyDataBehindSyncs(t *testing.T) {
+	const n = 100_000
+	for _, first := range []fe{{p("", "copy t from stdin"), b("", ""), e("")}, {q("select 1")}} {
+		tr := newTracker()
+		newPlayer(t, tr).play(encode(t, append(started[:2:2], first)), 0)
+		began := time.Now()
+		tr.Client(bytes.Repeat([]byte("S\x00\x00\x00\x04"), n), nil)
+		tr.Client(bytes.Repeat([]byte("d\x00\x00\x00\x04"), n), nil)
+		if took := time.Since(began); took > 5*time.Second || tr.asked.len() < n {
+			t.Errorf("took %v, with %d requests", took, tr.asked.len())
+		}
 	}
 }
