@@ -38,8 +38,11 @@ type keyState struct {
 }
 
 type actorState struct {
-	open     []*Term
-	hadTwo   bool
+	open   []*Term
+	hadTwo bool
+	// left are terms that were superseded and whose release was never asked
+	// for: another task of the process may still be in their section
+	left     []*Term
 	sessions map[uint64]bool
 	refused  map[LockID]*Op
 }
@@ -47,6 +50,7 @@ type actorState struct {
 type connState struct {
 	actor  string
 	used   []*Term // open terms of this connection, beyond doubt
+	last   *Term   // the last that a statement here was certainly of
 	tx     uint64
 	writes []*Term // whose writes the transaction has
 	sure   float64

@@ -14,6 +14,9 @@ func (l *Ledger) attribute(op *Op) {
 	if op.Term.Confidence >= 0.98 && len(op.Term.Also) == 0 && t.Open() && !slices.Contains(conn.used, t) {
 		conn.used = append(conn.used, t)
 	}
+	if op.Term.Sure() {
+		conn.last = t
+	}
 	if op.Kind == Write && !op.Implicit && op.Tx != 0 {
 		conn.wrote(op, t)
 	}
@@ -27,9 +30,27 @@ func (l *Ledger) verdictOn(op *Op) Attribution {
 		return attribution(by, 1)
 	}
 	if by := l.byDeclaration(op); len(by) > 0 {
-		return attribution(by, 0.98)
+		return l.orLeft(op, attribution(by, 0.98))
 	}
-	return l.byProcess(op.Actor, op.Session)
+	return l.orLeft(op, l.byProcess(op.Actor, op.Session))
+}
+
+// orLeft counts in that the statement may be of a section which its process never
+// asked to end: of the one that used the connection last.
+func (l *Ledger) orLeft(op *Op, a Attribution) Attribution {
+	actor, conn := l.actors[op.Actor], l.conns[op.Session]
+	if actor == nil || len(actor.left) == 0 || AddressOnly(op.Actor) {
+		return a
+	}
+	a.Confidence = min(a.Confidence, 0.75)
+	if conn == nil || conn.last == nil || !slices.Contains(actor.left, conn.last) {
+		return a
+	}
+	if a.ID == 0 {
+		return Attribution{ID: conn.last.ID, Confidence: 0.60}
+	}
+	a.Also = append(a.Also, conn.last.ID)
+	return a
 }
 
 func attribution(terms []*Term, confidence float64) Attribution {

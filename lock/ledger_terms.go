@@ -19,12 +19,16 @@ func (l *Ledger) replyAcquire(op *Op) {
 }
 
 // grant opens the term of a granted acquire. What the same client held of the
-// lock before is over: it asked again.
+// lock before is over: it asked again. If it never asked for the release of that,
+// then it may have several tasks, of which one is still in that section.
 func (l *Ledger) grant(k *keyState, op *Op) {
 	id := IDOf(op)
 	for _, old := range slices.Clone(k.terms) {
 		if old.Session == op.Session || old.Actor == op.Actor && l.conns[old.Session] == nil {
 			l.end(old, op.A, Superseded)
+			if !old.Marker && !old.Token.Same(op.Token) {
+				l.actor(old.Actor).leave(old)
+			}
 		}
 	}
 	l.next++
@@ -41,6 +45,17 @@ func (l *Ledger) grant(k *keyState, op *Op) {
 		l.setFence(t, op)
 	}
 	l.forget(op.R)
+}
+
+// maxLeft is how many superseded terms of a process are kept in mind.
+const maxLeft = 16
+
+func (a *actorState) leave(t *Term) {
+	a.hadTwo = true
+	a.left = append(a.left, t)
+	if len(a.left) > maxLeft {
+		a.left = a.left[1:]
+	}
 }
 
 func (l *Ledger) index(k *keyState, t *Term) {
@@ -108,6 +123,9 @@ func (l *Ledger) asked(t *Term, op *Op) {
 	l.groupOf(t.Lock).kept()
 	if t.Release == nil {
 		t.Release, t.ReleaseAt = op, op.A
+	}
+	if a := l.actors[t.Actor]; a != nil {
+		a.left = without(a.left, t)
 	}
 	l.end(t, op.A, Released)
 }

@@ -518,3 +518,22 @@ func TestGuessedReleaseIsOneOnceItIsAnsweredSo(t *testing.T) {
 		}
 	}
 }
+
+// One connection to Redis may serve several tasks: a second grant does not show
+// that the first section is over, unless its release was asked for.
+func TestASecondGrantOnOneConnectionLeavesDoubt(t *testing.T) {
+	l := newTape(Declaration{Key: "lock:c", Table: "counter", Declared: true})
+	l.acquire(10, "A", 1, "ta")
+	want(t, l.do(20, l.write("A", 2), Done), 1, 0.98)
+	l.acquire(520, "A", 1, "tb")
+	want(t, l.do(530, l.write("A", 3), Done), 2, 0.75)
+	if late := l.do(540, l.write("A", 2), Done); late.Term.Sure() || len(late.Term.Also) != 1 || late.Term.Also[0] != 1 {
+		t.Errorf("it may be of the first section: %+v", late.Term)
+	}
+	l.do(550, l.release("A", 1, "tb"), Done)
+	want(t, l.do(560, l.write("A", 2), Done), 1, 0.60)
+	want(t, l.do(570, l.write("A", 3), Done), 0, 0)
+	l.do(580, l.release("A", 1, "ta"), NotHeld)
+	l.acquire(600, "A", 1, "tc")
+	want(t, l.do(610, l.write("A", 2), Done), 3, 0.98)
+}

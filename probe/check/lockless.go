@@ -89,6 +89,8 @@ func (c *kase) locklessDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
 	switch {
 	case !answered(refusal) || refusal.D == 0 || refusal.D > s.op.A:
 		return "The answer had not reached it for certain when it sent W"
+	case s.op.Term.ID != 0:
+		return "It may be of a section that the process never asked to end"
 	case c.manyTasks(s.op.Actor):
 		return "The process has held two locks at once: another of its tasks may have been refused"
 	case c.heldDuring(id, refusal):

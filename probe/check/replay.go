@@ -74,7 +74,7 @@ func (c *kase) tell(e event) {
 		return
 	}
 	c.ledger.Request(e.op)
-	if e.op.Kind == lock.Write && e.op.Term.ID == 0 && len(c.ledger.OpenTerms(e.op.Actor)) == 0 {
+	if e.op.Kind == lock.Write && !e.op.Term.Sure() && len(c.ledger.OpenTerms(e.op.Actor)) == 0 {
 		if refused := c.ledger.Refusals(e.op.Actor); len(refused) > 0 {
 			c.strays = append(c.strays, stray{op: e.op, refused: clone(refused)})
 		}
