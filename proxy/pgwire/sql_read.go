@@ -6,13 +6,17 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
+// maxList bounds the statements that are read of one text. Those behind are no
+// ops.
+const maxList = 4096
+
 // readSQL returns the statements of a text, without the empty ones. If the
 // text was cut, the last one is opaque.
 func readSQL(text string, cut bool) []template {
 	p := &parser{lex: lexer{src: text}}
 	p.advance()
 	var out []template
-	for p.tok.kind != tokEnd {
+	for p.tok.kind != tokEnd && len(out) < maxList {
 		if p.tok.op(";") {
 			p.advance()
 			continue

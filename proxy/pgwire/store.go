@@ -6,9 +6,17 @@ import "sync"
 // one is half of what is allowed, the older one is dropped. Its zero value,
 // given limits, is ready.
 type store[V any] struct {
-	entries, bytes int // limits
+	entries, bytes int         // limits
+	weigh          func(V) int // bytes of a value; nil: those of keys count alone
 	young, old     map[string]V
 	used           int // bytes of the younger
+}
+
+func (s *store[V]) size(key string, v V) int {
+	if s.weigh == nil {
+		return len(key)
+	}
+	return len(key) + s.weigh(v)
 }
 
 func (s *store[V]) get(key []byte) (v V, ok bool) {
@@ -25,9 +33,10 @@ func (s *store[V]) set(key string, v V) {
 	if s.young == nil {
 		s.young = make(map[string]V)
 	}
-	if _, ok := s.young[key]; !ok {
-		s.used += len(key)
+	if was, ok := s.young[key]; ok {
+		s.used -= s.size(key, was)
 	}
+	s.used += s.size(key, v)
 	s.young[key] = v
 	if len(s.young) >= s.entries/2 || s.used >= s.bytes/2 {
 		s.old, s.young, s.used = s.young, nil, 0
@@ -35,8 +44,8 @@ func (s *store[V]) set(key string, v V) {
 }
 
 func (s *store[V]) drop(key string) {
-	if _, ok := s.young[key]; ok {
-		s.used -= len(key)
+	if was, ok := s.young[key]; ok {
+		s.used -= s.size(key, was)
 		delete(s.young, key)
 	}
 	delete(s.old, key)
@@ -61,10 +70,11 @@ const (
 	cacheEntries = 1024
 	cacheBytes   = 4 << 20
 	cacheText    = 64 << 10 // longer texts are read each time
+	cacheList    = 64       // so are those of more statements
 )
 
 // A Cache keeps what was read from SQL texts, for all sessions. It holds at
-// most 1024 texts of 4 MiB together. It is safe for concurrent use.
+// most 1024 texts, of 4 MiB together with what was read from them. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	texts store[[]template]
@@ -72,7 +82,7 @@ type Cache struct {
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{texts: store[[]template]{entries: cacheEntries, bytes: cacheBytes}}
+	return &Cache{texts: store[[]template]{entries: cacheEntries, bytes: cacheBytes, weigh: weigh}}
 }
 
 // read returns the statements of a text. A text that was cut is a prefix of
@@ -89,8 +99,22 @@ func (c *Cache) read(text []byte, cut bool) []template {
 	}
 	key := string(text)
 	ts = readSQL(key, false)
+	if len(ts) > cacheList {
+		return ts
+	}
 	c.mu.Lock()
 	c.texts.set(key, ts)
 	c.mu.Unlock()
 	return ts
+}
+
+// weigh returns about how many bytes templates take.
+func weigh(list []template) int {
+	n := 0
+	for i := range list {
+		for t := &list[i]; t != nil; t = t.inner {
+			n += 512 + 96*(len(t.set)+len(t.where)+len(t.args)) + 32*len(t.shape.Columns)
+		}
+	}
+	return n
 }
