@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -46,8 +47,10 @@ func valueOf(h *lock.Hasher, b []byte, oid uint32, isBinary bool) lock.Value {
 // appendText appends the one form of a value in text format.
 func appendText(dst, b []byte, oid uint32) []byte {
 	switch {
-	case oid == oidBool && len(b) > 0:
-		return append(dst, boolText(b[0] == 't' || b[0] == 'T' || b[0] == '1' || b[0] == 'y' || b[0] == 'Y'))
+	case oid == oidBool:
+		if v, ok := parseBool(b); ok {
+			return append(dst, boolText(v))
+		}
 	case oid == oidBytea && len(b) >= 2 && b[0] == '\\' && b[1] == 'x':
 		if raw, err := hex.AppendDecode(dst, b[2:]); err == nil {
 			return raw
@@ -87,6 +90,21 @@ func appendBinary(dst, b []byte, oid uint32) []byte {
 		}
 	}
 	return append(dst, b...)
+}
+
+// parseBool reads a boolean's text as Postgres does: in any case, cut short if
+// that is unambiguous, with space around it.
+func parseBool(b []byte) (v, ok bool) {
+	b = bytes.Trim(b, " \t\n\v\f\r")
+	if len(b) == 0 {
+		return false, false
+	}
+	for _, s := range []string{"true", "yes", "on", "1", "false", "no", "off", "0"} {
+		if len(b) <= len(s) && bytes.EqualFold(b, []byte(s[:len(b)])) && (s[0] != 'o' || len(b) > 1) {
+			return s == "true" || s == "yes" || s == "on" || s == "1", true
+		}
+	}
+	return false, false
 }
 
 func boolText(v bool) byte {

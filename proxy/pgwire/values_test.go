@@ -59,7 +59,7 @@ func TestNumeric(t *testing.T) {
 }
 
 func TestValueWithoutType(t *testing.T) {
-	if valueOf(hasher, []byte{1}, oidBool, true) != hasher.Of([]byte("t")) || valueOf(hasher, []byte("on"), oidBool, false) != hasher.Of([]byte("f")) {
+	if valueOf(hasher, []byte{1}, oidBool, true) != hasher.Of([]byte("t")) || valueOf(hasher, []byte("on"), oidBool, false) != hasher.Of([]byte("t")) {
 		t.Error("booleans")
 	}
 	for b, want := range map[string]int64{"\xff\xff": -1, "\x00\x00\x00\x07": 7, "\x00\x00\x00\x00\x00\x00\x00\x08": 8} {
@@ -91,6 +91,19 @@ func TestParametersAreBounded(t *testing.T) {
 	for i, a := range got {
 		if known := a.Value.Known(); known != (i > 0 && i < len(params)-2) {
 			t.Errorf("parameter %d of %d: known %v", i+1, len(params), known)
+		}
+	}
+}
+
+// A boolean is read as Postgres reads it; what it refuses stays as it is.
+func TestBooleans(t *testing.T) {
+	for s, want := range map[string]string{
+		"t": "t", "tRu": "t", " true\n": "t", "y": "t", "YES": "t", "on": "t", "On ": "t", "1": "t",
+		"f": "f", "false": "f", "n": "f", "no": "f", "of": "f", "OFF": "f", "\t0": "f",
+		"o": "o", "": "", " ": " ", "trues": "trues", "10": "10", "2": "2",
+	} {
+		if got := string(appendText(nil, []byte(s), oidBool)); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
 }
