@@ -58,7 +58,7 @@ func (r *luaReader) alternative() {
 }
 
 func (r *luaReader) compare(op string, a ref) ref {
-	r.tests = append(r.tests, test{op, a, r.joined(), r.chain})
+	r.note(op, a, r.joined())
 	return ref{}
 }
 
@@ -162,7 +162,7 @@ func (r *luaReader) named(name string) ref {
 		return ref{kind: truthRef}
 	case "not":
 		v := r.operand()
-		r.tests = append(r.tests, test{op: "not", a: v, chain: r.chain})
+		r.note("not", v, ref{})
 		return ref{}
 	case "function":
 		r.function()
@@ -235,6 +235,6 @@ func (r *luaReader) invoke(f ref) ref {
 		name = strings.ToUpper(args[0].text)
 	}
 	v := compound(callRef, name, args[1:])
-	r.calls = append(r.calls, luaCall{ref: v, block: r.block(), cond: r.inCond, returned: r.inReturn})
+	r.calls = append(r.calls, luaCall{ref: v, at: r.i, block: r.block(), cond: r.inCond, returned: r.inReturn})
 	return v
 }

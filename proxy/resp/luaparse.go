@@ -15,15 +15,25 @@ type luaReader struct {
 	tests   []test
 	returns []luaReturn
 
-	chain    int   // number of the expression at hand, for tests that belong together
-	blocks   []int // the blocks around the token at hand, by number
-	made     int   // blocks so far
-	inCond   bool  // between if and then
+	chain    int       // number of the expression at hand, for tests that belong together
+	blocks   []int     // the blocks around the token at hand, by number
+	made     int       // blocks so far
+	spans    []luaSpan // of the blocks, by number; 0 is the whole text
+	branch   int       // the branch that was left for the next one of the same if
+	inCond   bool      // between if and then
 	inReturn bool
+}
+
+// A luaSpan is where a block is among the tokens.
+type luaSpan struct {
+	from, to int
+	returns  bool // nothing behind it is reached from it
+	next     int  // the next branch of the same if; 0 for none
 }
 
 type luaCall struct {
 	ref
+	at       int
 	block    int  // the block in which it certainly runs; moves out as blocks end
 	moved    bool // out of the block that it was written in
 	cond     bool
@@ -32,18 +42,22 @@ type luaCall struct {
 	answered bool
 }
 
-// A test is one comparison, or a not.
+// A test is one comparison, a not, or a value that is a condition by itself.
 type test struct {
-	op    string // == ~= not
+	op    string // == ~= not is
 	a, b  ref
 	chain int
+	then  int // the block that depends on it
 }
 
-type luaReturn struct{ values []ref }
+type luaReturn struct {
+	values []ref
+	at     int
+}
 
 func readLua(text []byte) (*luaReader, bool) {
 	toks, ok := tokenize(text)
-	r := &luaReader{toks: toks, vars: map[string]ref{}, blocks: []int{0}}
+	r := &luaReader{toks: toks, vars: map[string]ref{}, blocks: []int{0}, spans: []luaSpan{{to: len(toks)}}}
 	for ok && r.i < len(r.toks) {
 		at := r.i
 		r.statement()
@@ -94,15 +108,17 @@ func (r *luaReader) statement() {
 		r.inReturn = false
 	case r.take("if"), r.at("elseif"):
 		if r.take("elseif") {
-			r.leave()
+			r.branch = r.leave()
 		}
 		r.inCond = true
-		r.expression()
+		if v := r.expression(); v.kind == callRef {
+			r.note("is", v, ref{})
+		}
 		r.inCond = false
 	case r.take("then"), r.take("do"), r.take("repeat"):
 		r.enter()
 	case r.take("else"):
-		r.leave()
+		r.branch = r.leave()
 		r.enter()
 	case r.take("end"), r.take("until"):
 		r.leave()
@@ -119,12 +135,17 @@ func (r *luaReader) statement() {
 func (r *luaReader) enter() {
 	r.made++
 	r.blocks = append(r.blocks, r.made)
+	r.spans = append(r.spans, luaSpan{from: r.i, to: len(r.toks)})
+	if r.branch > 0 {
+		r.spans[r.branch].next, r.branch = r.made, 0
+	}
 }
 
 // leave ends a block: what ran in it has then run in the one around it.
-func (r *luaReader) leave() {
+// It returns the block's number.
+func (r *luaReader) leave() int {
 	if len(r.blocks) < 2 {
-		return
+		return 0
 	}
 	ended := r.blocks[len(r.blocks)-1]
 	r.blocks = r.blocks[:len(r.blocks)-1]
@@ -134,13 +155,46 @@ func (r *luaReader) leave() {
 			r.calls[i].moved = true
 		}
 	}
+	r.spans[ended].to = r.i
+	return ended
+}
+
+// note adds a test. If it is a condition, the next block depends on it.
+func (r *luaReader) note(op string, a, b ref) {
+	t := test{op: op, a: a, b: b, chain: r.chain}
+	if r.inCond {
+		t.then = r.made + 1
+	}
+	r.tests = append(r.tests, t)
+}
+
+// side tells on which side of a test a token is: 1 where the block runs that
+// depends on it, -1 where it is reached only without that block, else 0.
+func (r *luaReader) side(t test, at int) int {
+	if t.then == 0 || t.then >= len(r.spans) {
+		return 0
+	}
+	s := r.spans[t.then]
+	if s.from <= at && at < s.to {
+		return 1
+	}
+	if at >= s.to && s.returns {
+		return -1
+	}
+	for n, left := s.next, 32; n > 0 && left > 0; n, left = r.spans[n].next, left-1 {
+		if r.spans[n].from <= at && at < r.spans[n].to {
+			return -1
+		}
+	}
+	return 0
 }
 
 func (r *luaReader) block() int { return r.blocks[len(r.blocks)-1] }
 
 // returned notes a return, and that it answers for what ran before it.
 func (r *luaReader) returned(values []ref) {
-	r.returns = append(r.returns, luaReturn{values})
+	r.returns = append(r.returns, luaReturn{values, r.i})
+	r.spans[r.block()].returns = true
 	for i := range r.calls {
 		c := &r.calls[i]
 		if c.block == r.block() && !c.cond && !c.returned && !c.answered {

@@ -21,7 +21,7 @@ func classify(text []byte) *program {
 func findAcquire(r *luaReader) *program {
 	for _, c := range r.calls {
 		s, ok := setter(c.ref)
-		if !ok || !s.nx && !r.absent(s.key) {
+		if !ok || !s.nx && !r.absent(s.key, c.at) {
 			continue
 		}
 		p := &program{effect: acquires, key: s.key, token: s.token, ttl: s.ttl, seconds: s.seconds}
@@ -153,17 +153,40 @@ func (r *luaReader) compared(key ref) (ref, bool) {
 	return ref{}, false
 }
 
-// absent reports whether the script asks whether the key is there, other than
-// on its way to giving up because the value is not the caller's.
-func (r *luaReader) absent(key ref) bool {
+// absent reports whether the token at that place is reached only if the key is
+// not there, other than on the way to giving up because the value is not the
+// caller's.
+func (r *luaReader) absent(key ref, at int) bool {
 	for _, t := range r.tests {
-		exists := t.a.isCall("EXISTS") && t.a.part(0).equal(key)
-		missing := t.a.isCall("GET") && t.a.part(0).equal(key) && (t.op == "not" || t.b.kind == nothingRef)
-		if (exists || missing) && !r.givesUp(key, t.chain) {
+		if t.b.kind == callRef {
+			t.a, t.b = t.b, t.a
+		}
+		if side := t.missing(); t.a.part(0).equal(key) && side != 0 && r.side(t, at) == side && !r.givesUp(key, t.chain) {
 			return true
 		}
 	}
 	return false
+}
+
+// missing returns the side of the test on which the key that it asks for is
+// not there; 0 if it does not tell.
+func (t test) missing() int {
+	switch {
+	case t.a.isCall("EXISTS") && len(t.a.parts) == 1 && t.b.kind == numberRef:
+		switch there := t.b.n == 1; {
+		case t.b.n != 0 && t.b.n != 1:
+		case t.op == "==" && !there, t.op == "~=" && there:
+			return 1
+		case t.op == "==", t.op == "~=":
+			return -1
+		}
+	case !t.a.isCall("GET"):
+	case t.op == "not", t.op == "==" && t.b.kind == nothingRef:
+		return 1
+	case t.op == "is", t.op == "~=" && t.b.kind == nothingRef:
+		return -1
+	}
+	return 0
 }
 
 func (r *luaReader) givesUp(key ref, chain int) bool {

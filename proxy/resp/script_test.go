@@ -238,6 +238,40 @@ func TestScriptCacheIsBounded(t *testing.T) {
 	}
 }
 
+// What a key's presence is compared with decides whether a SET creates it.
+func TestSetIfAbsent(t *testing.T) {
+	const set = ` redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) `
+	for text, want := range map[string]effect{
+		"if redis.call('exists', KEYS[1]) == 0 then" + set + "return 1 end return 0":                            acquires,
+		"if 0 == redis.call('exists', KEYS[1]) then" + set + "return 1 end return 0":                            acquires,
+		"if redis.call('exists', KEYS[1]) ~= 1 then" + set + "end":                                              acquires,
+		"if redis.call('get', KEYS[1]) == false then" + set + "end":                                             acquires,
+		"if not redis.call('get', KEYS[1]) then" + set + "end":                                                  acquires,
+		"if redis.call('exists', KEYS[1]) == 1 then return 0 end" + set:                                         acquires,
+		"if redis.call('exists', KEYS[1]) == 1 then return 0 else" + set + "end":                                acquires,
+		"if redis.call('exists', KEYS[1]) == 1 then redis.log(1, 'x') elseif ARGV[3] == '1' then" + set + "end": acquires,
+		"if redis.call('get', KEYS[1]) ~= false then return 0 end" + set:                                        acquires,
+		"local v = redis.call('get', KEYS[1]) if v then return 0 end" + set + "return 1":                        acquires,
+		"local v = redis.call('get', KEYS[1]) if v == ARGV[1] then return 2 end if not v then" + set + "end":    acquires,
+		"if redis.call('exists', KEYS[1]) == 0 then if ARGV[3] == '1' then" + set + "end end":                   acquires,
+		"if redis.call('exists', KEYS[1]) == 1 then" + set + "return 1 end return 0":                            noEffect,
+		"if redis.call('get', KEYS[1]) ~= false then" + set + "end":                                             noEffect,
+		"if redis.call('get', KEYS[1]) then" + set + "end":                                                      noEffect,
+		"if redis.call('exists', KEYS[1]) == 0 then return 0 end" + set:                                         noEffect,
+		"if not redis.call('get', KEYS[1]) then return 0 end" + set:                                             noEffect,
+		"if not redis.call('get', KEYS[1]) then return 0 else" + set + "end":                                    noEffect,
+		"if redis.call('exists', KEYS[1]) == 1 then redis.call('incr', KEYS[2]) end" + set:                      noEffect,
+		"if redis.call('exists', KEYS[1]) == 0 then redis.call('incr', KEYS[2]) end" + set:                      noEffect,
+		"if redis.call('exists', KEYS[1]) == 2 then" + set + "end":                                              noEffect,
+		"local there = redis.call('exists', KEYS[1]) == 1" + set + "return there":                               noEffect,
+		set + "if redis.call('exists', KEYS[1]) == 1 then return 1 end return 0":                                noEffect,
+	} {
+		if p := classify([]byte(text)); p.effect != want {
+			t.Errorf("%s: effect %d, want %d", text, p.effect, want)
+		}
+	}
+}
+
 // Names that stand for joins of themselves double what they stand for.
 func TestTreesAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct{ head, again string }{
