@@ -126,12 +126,14 @@ func (l *Ledger) Reply(op *Op) {
 }
 
 // Closed notes the end of a session. Sections whose process has no connection
-// left end with it, and so do those whose grant was not delivered.
+// left end with it, and so do those whose grant was not delivered. A renewal that
+// was not forwarded by then never will be: it puts no lease's end in doubt.
 func (l *Ledger) Closed(session uint64, at Instant) {
 	conn := l.conns[session]
 	if conn == nil {
 		return
 	}
+	conn.unsent()
 	delete(l.conns, session)
 	a := l.actors[conn.actor]
 	delete(a.sessions, session)

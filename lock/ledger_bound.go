@@ -76,3 +76,14 @@ func (c *connState) answered(op *Op) *Term {
 	}
 	return nil
 }
+
+// unsent takes the renewals that were never forwarded out of doubt.
+func (c *connState) unsent() {
+	for _, r := range c.renewals {
+		if r.op.F == 0 {
+			r.term.inflight--
+			r.term.settle()
+		}
+	}
+	c.renewals = nil
+}

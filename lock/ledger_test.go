@@ -537,3 +537,16 @@ func TestASecondGrantOnOneConnectionLeavesDoubt(t *testing.T) {
 	l.acquire(600, "A", 1, "tc")
 	want(t, l.do(610, l.write("A", 2), Done), 3, 0.98)
 }
+
+func TestARenewalThatWasNotSentHasNoEffect(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	l.do(20, l.write("A", 2), Done)
+	before := l.Term(1).LeaseEnd
+	renew := l.ask(200, &Op{Session: 1, Actor: "A", Kind: Renew, Verb: "EVAL", Key: "lock:c", Guarded: true, Token: l.v("ta"), TTL: 500 * time.Millisecond})
+	renew.F = 0
+	l.Closed(1, 410*ms)
+	if got := l.Term(1).LeaseEnd; got != before {
+		t.Errorf("the lease ends in %v, not in %v as before", got, before)
+	}
+}

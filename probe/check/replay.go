@@ -74,10 +74,21 @@ func (c *kase) tell(e event) {
 		return
 	}
 	c.ledger.Request(e.op)
+	if e.op.Kind == lock.Renew || e.op.Kind == lock.Store {
+		c.unsent(e.op)
+	}
 	if e.op.Kind == lock.Write && !e.op.Term.Sure() && len(c.ledger.OpenTerms(e.op.Actor)) == 0 {
 		if refused := c.ledger.Refusals(e.op.Actor); len(refused) > 0 {
 			c.strays = append(c.strays, stray{op: e.op, refused: clone(refused)})
 		}
+	}
+}
+
+// unsent tells the ledger that a renewal which never left the proxy had no effect,
+// as the end of its session told the daemon's: a history may lack that end.
+func (c *kase) unsent(op *lock.Op) {
+	if op.F == 0 && op.R == 0 && op.Outcome == lock.Failed {
+		c.ledger.Reply(op)
 	}
 }
 

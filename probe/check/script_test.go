@@ -37,7 +37,7 @@ import (
 //	A begin tx1 20-21, A commit tx1 40-41, A rollback tx1 40-41 (savepoint)
 //
 // A statement with txN is part of that transaction. TIME is F-R, A:F-R, or F-?
-// for one without an answer; /D or /- after it is when the reply was delivered.
+// for one without an answer, or A-never for one that was not forwarded; /D or /- after it is when the reply was delivered.
 // @N puts the op on the actor's N-th connection.
 type script struct {
 	in    Input
@@ -136,7 +136,7 @@ func (s *script) op(f []string) error {
 	if op.SQL == nil && op.Proto == lock.Postgres && op.Tx == 0 {
 		return fmt.Errorf("%s without a transaction", f[1])
 	}
-	if op.F == 0 {
+	if op.F == 0 && op.A == 0 {
 		return fmt.Errorf("no time in %v", f)
 	}
 	s.in.Ops = append(s.in.Ops, op)
@@ -263,6 +263,10 @@ func (s *script) time(op *lock.Op, w string) {
 	}
 	from, to, _ := strings.Cut(rest, "-")
 	op.F = msOf(from)
+	if to == "never" {
+		op.A, op.F, op.Outcome, op.Err, op.Rows, op.Row = op.F, 0, lock.Failed, "not-sent", 0, nil
+		return
+	}
 	if op.A = op.F; a != "" {
 		op.A = msOf(a)
 	}
