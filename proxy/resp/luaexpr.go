@@ -24,6 +24,7 @@ func (r *luaReader) expression() ref {
 		case r.take("~="):
 			v = r.compare("~=", v)
 		case r.take("and"), r.take("or"):
+			r.mixed[r.chain] = true
 			r.alternative()
 			v = ref{}
 		case r.arithmetic():

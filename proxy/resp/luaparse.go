@@ -15,12 +15,13 @@ type luaReader struct {
 	tests   []test
 	returns []luaReturn
 
-	chain    int       // number of the expression at hand, for tests that belong together
-	blocks   []int     // the blocks around the token at hand, by number
-	made     int       // blocks so far
-	spans    []luaSpan // of the blocks, by number; 0 is the whole text
-	branch   int       // the branch that was left for the next one of the same if
-	inCond   bool      // between if and then
+	mixed    map[int]bool // expressions of more than one test
+	chain    int          // number of the expression at hand, for tests that belong together
+	blocks   []int        // the blocks around the token at hand, by number
+	made     int          // blocks so far
+	spans    []luaSpan    // of the blocks, by number; 0 is the whole text
+	branch   int          // the branch that was left for the next one of the same if
+	inCond   bool         // between if and then
 	inReturn bool
 }
 
@@ -28,7 +29,9 @@ type luaReader struct {
 type luaSpan struct {
 	from, to int
 	returns  bool // nothing behind it is reached from it
-	next     int  // the next branch of the same if; 0 for none
+	parent   int
+	isElse   bool
+	next     int // the next branch of the same if; 0 for none
 }
 
 type luaCall struct {
@@ -53,11 +56,12 @@ type test struct {
 type luaReturn struct {
 	values []ref
 	at     int
+	block  int
 }
 
 func readLua(text []byte) (*luaReader, bool) {
 	toks, ok := tokenize(text)
-	r := &luaReader{toks: toks, vars: map[string]ref{}, blocks: []int{0}, spans: []luaSpan{{to: len(toks)}}}
+	r := &luaReader{toks: toks, vars: map[string]ref{}, mixed: map[int]bool{}, blocks: []int{0}, spans: []luaSpan{{to: len(toks)}}}
 	for ok && r.i < len(r.toks) {
 		at := r.i
 		r.statement()
@@ -120,6 +124,7 @@ func (r *luaReader) statement() {
 	case r.take("else"):
 		r.branch = r.leave()
 		r.enter()
+		r.spans[r.made].isElse = true
 	case r.take("end"), r.take("until"):
 		r.leave()
 	case r.take("for"):
@@ -134,8 +139,9 @@ func (r *luaReader) statement() {
 
 func (r *luaReader) enter() {
 	r.made++
+	parent := r.block()
 	r.blocks = append(r.blocks, r.made)
-	r.spans = append(r.spans, luaSpan{from: r.i, to: len(r.toks)})
+	r.spans = append(r.spans, luaSpan{parent: parent, from: r.i, to: len(r.toks)})
 	if r.branch > 0 {
 		r.spans[r.branch].next, r.branch = r.made, 0
 	}
@@ -161,6 +167,9 @@ func (r *luaReader) leave() int {
 
 // note adds a test. If it is a condition, the next block depends on it.
 func (r *luaReader) note(op string, a, b ref) {
+	if n := len(r.tests); n > 0 && r.tests[n-1].chain == r.chain {
+		r.mixed[r.chain] = true
+	}
 	t := test{op: op, a: a, b: b, chain: r.chain}
 	if r.inCond {
 		t.then = r.made + 1
@@ -193,7 +202,7 @@ func (r *luaReader) block() int { return r.blocks[len(r.blocks)-1] }
 
 // returned notes a return, and that it answers for what ran before it.
 func (r *luaReader) returned(values []ref) {
-	r.returns = append(r.returns, luaReturn{values, r.i})
+	r.returns = append(r.returns, luaReturn{values, r.i, r.block()})
 	r.spans[r.block()].returns = true
 	for i := range r.calls {
 		c := &r.calls[i]

@@ -113,11 +113,19 @@ func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 // granted reads the answer of an acquire script. Text that is no number is
 // what such a script returns when it has taken the lock: its token, or OK.
 func (e *entry) granted(a *answer, n int64, isInt bool) (yes, no bool) {
-	switch p := e.script; {
+	p := e.script
+	says := p.says(a)
+	switch {
 	case p.hasOwn && a.isArray() && (a.nulls|a.zeros)>>p.own&1 == 1:
 		return false, true
 	case p.hasLead && a.isArray() && a.lead:
 		return a.first == p.lead, a.first != p.lead
+	case says == granting:
+		return true, false
+	case says == refusing:
+		return false, true
+	case says == either:
+		return false, false
 	case p.vague && !a.is("OK"):
 		return false, isInt && n <= 0
 	case a.isArray() && !p.hasOwn && a.nulls&1 == 1:

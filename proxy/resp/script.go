@@ -30,6 +30,7 @@ func findAcquire(r *luaReader) *program {
 		}
 		r.findFence(p)
 		r.findOwn(p, c.ref)
+		p.spoken = r.spoken(c, s.nx)
 		p.vague = r.isVague(p)
 		return p
 	}

@@ -238,6 +238,44 @@ func TestScriptCacheIsBounded(t *testing.T) {
 	}
 }
 
+// A script's own words tell more than how answers usually read.
+func TestLiteralAnswers(t *testing.T) {
+	const nx = "redis.call('set', KEYS[1], ARGV[1], 'NX')"
+	const setnx = "redis.call('setnx', KEYS[1], ARGV[1])"
+	for text, replies := range map[string]map[string]string{
+		"if " + nx + " then return 0 else return 1 end":                                          {":0": "unknown", ":1": "refused"},
+		"if " + nx + " then return 0 end return 1":                                               {":0": "unknown", ":1": "refused"},
+		"if not " + nx + " then return 1 end return 0":                                           {":0": "unknown", ":1": "refused"},
+		"if " + nx + " then return 1 else return 0 end":                                          {":0": "refused", ":1": "granted"},
+		"if " + nx + " then return nil end return 0":                                             {"$-1": "unknown", "_": "unknown", ":0": "refused"},
+		"if " + nx + " then return 1 end return nil":                                             {"$-1": "refused", "_": "refused", ":1": "granted"},
+		"if " + setnx + " == 0 then return 'LOCKED' end redis.call('get', 'x') return 'OK'":      {"$6\r\nLOCKED": "refused", "$2\r\nOK": "granted"},
+		"if " + setnx + " == 1 then return 'yes' else return 'no' end":                           {"$2\r\nno": "refused", "$3\r\nyes": "granted", "$1\r\nx": "granted"},
+		"if 1 == " + setnx + " then return '0' end return '1'":                                   {"$1\r\n0": "unknown", "$1\r\n1": "refused"},
+		"local n = " + setnx + " if n < 1 then return 'LOCKED' end return 'TAKEN'":               {"$6\r\nLOCKED": "unknown", "$5\r\nTAKEN": "unknown"},
+		"local n = " + setnx + " if n == 0 and ARGV[2] then return 'a' end return 'b'":           {"$1\r\na": "unknown", "$1\r\nb": "unknown"},
+		"if " + setnx + " == 0 then if ARGV[2] == 'x' then return 'a' end return 'b' end return": {"$1\r\na": "unknown", "$1\r\nb": "refused"},
+		"if not (" + setnx + " == 0) then return 'a' end return 'b'":                             {"$1\r\na": "unknown", "$1\r\nb": "unknown"},
+		"if " + nx + " then return 'x' end return 'x'":                                           {"$1\r\nx": "unknown"},
+		"if " + nx + " then return 0 end return redis.call('pttl', KEYS[1])":                     {":0": "unknown", ":5": "unknown", ":-1": "refused"},
+		"if redis.call('exists', KEYS[1]) == 1 then return 1 end redis.call('set', KEYS[1], ARGV[1]) return 0": {
+			":1": "refused", ":0": "unknown"},
+		"if redis.call('exists', KEYS[1]) == 0 then redis.call('set', KEYS[1], ARGV[1]) return 'new' else return 'old' end": {
+			"$3\r\nnew": "granted", "$3\r\nold": "refused"},
+		"local v = redis.call('get', KEYS[1]) if v == ARGV[1] then return 1 elseif not v then redis.call('set', KEYS[1], ARGV[1]) return 1 end return 0": {
+			":1": "granted", ":0": "refused"},
+		"if " + nx + " then return 1 elseif redis.call('get', KEYS[1]) == ARGV[1] then return 1 else return 0 end": {
+			":1": "granted", ":0": "refused"},
+	} {
+		for reply, want := range replies {
+			got := strings.Join(exchange(t, newTracker(), cmd("EVAL", text, "1", "k", "tok"), reply+"\r\n"), "|")
+			if !strings.Contains(got, " acquire ") || !strings.HasSuffix(got, " "+want) {
+				t.Errorf("%s\n%q: got %s, want %s", text, reply, got, want)
+			}
+		}
+	}
+}
+
 // What a key's presence is compared with decides whether a SET creates it.
 func TestSetIfAbsent(t *testing.T) {
 	const set = ` redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) `

@@ -118,9 +118,10 @@ type program struct {
 	key        ref
 	token      ref
 	ttl        ref
-	seconds    bool // ttl is in seconds
-	fence      ref  // the counter, if the script issues and returns a number
-	fenceFirst bool // it begins the array that is returned
+	seconds    bool     // ttl is in seconds
+	fence      ref      // the counter, if the script issues and returns a number
+	spoken     []spoken // what an acquire script answers literally
+	fenceFirst bool     // it begins the array that is returned
 	// success is the number that is returned beside the effect, where the text
 	// says so literally and the usual reading of replies would be wrong.
 	success    int64
@@ -155,5 +156,9 @@ func (e effect) kind() lock.Kind {
 }
 
 func (p *program) cost() int {
-	return 256 + p.key.cost() + p.token.cost() + p.ttl.cost() + p.fence.cost()
+	n := 256 + p.key.cost() + p.token.cost() + p.ttl.cost() + p.fence.cost()
+	for _, s := range p.spoken {
+		n += 64 + len(s.text)
+	}
+	return n
 }
