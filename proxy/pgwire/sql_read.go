@@ -50,6 +50,8 @@ type parser struct {
 	prev token
 
 	depth    int    // of statements and expressions inside others
+	target   string // the table that is written, without its schema
+	as       string // its alias
 	inserted []slot // what EXCLUDED stands for, while that has a meaning
 }
 

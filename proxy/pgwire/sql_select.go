@@ -92,17 +92,20 @@ func (p *parser) nested() string {
 	return name
 }
 
-func (p *parser) alias() {
-	if p.word("AS") {
-		p.advance()
-	} else if p.tok.kind == tokQuoted || p.tok.kind == tokWord && !reserved(p.tok.text) {
-		p.advance()
-	} else {
-		return
+// alias takes an alias, if there is one, and returns it.
+func (p *parser) alias() string {
+	if !p.word("AS") && p.tok.kind != tokQuoted && (p.tok.kind != tokWord || reserved(p.tok.text)) {
+		return ""
 	}
+	name := ""
+	if p.tok.kind == tokWord || p.tok.kind == tokQuoted {
+		name = p.tok.name()
+	}
+	p.advance()
 	if p.tok.op("(") {
 		p.brackets()
 	}
+	return name
 }
 
 // table takes a table's name with the schema written before it.

@@ -86,15 +86,20 @@ func (p *parser) stepped(column string) (value, int64, bool) {
 		p.depth--
 		return v, step, p.op(")") && ok
 	}
-	if name, _ := p.column(); name != "" {
+	if name, of := p.column(); name != "" {
 		step := p.sign()
 		v, ok := p.operand()
-		return v, step, ok && name == column && step != 0
+		return v, step, ok && name == column && p.own(of) && step != 0
 	}
 	v, ok := p.operand()
 	step := p.sign()
-	name, _ := p.column()
-	return v, step, ok && name == column && step == 1
+	name, of := p.column()
+	return v, step, ok && name == column && p.own(of) && step == 1
+}
+
+// own reports whether a qualifier names the table that is written.
+func (p *parser) own(qualifier string) bool {
+	return qualifier == "" || qualifier == p.target || qualifier == p.as
 }
 
 func (p *parser) sign() int64 {

@@ -172,6 +172,11 @@ func TestReadSQL(t *testing.T) {
 
 		// UPDATE and DELETE with other tables.
 		{"update from", `update t set a = u.a from u where t.id = u.id and u.b = 1 returning t.a`, []string{"write UPDATE t set a=? cols a returning opaque"}},
+		{"a step from another table", `update t set n = u.n + 1 from u where t.id = u.id`, []string{"write UPDATE t set n=? opaque"}},
+		{"a step with another table", `update t set n = t.n + 1, a = 2 from u where t.id = u.id`, []string{"write UPDATE t set n=?,a=2 opaque"}},
+		{"steps by a qualifier", `update s.t as x set n = x.n + 1, m = t.m - 2, o = 3 + s.t.o, q = u.q + 1, r = 1 + u.r`, []string{"write UPDATE s.t set n+=1,m-=2,o+=3,q=?,r=?"}},
+		{"upsert step by an alias", `insert into t as x (id, n) values (1, 1) on conflict (id) do update set n = x.n + 1`, []string{"write INSERT t set id=1,n=1,n+=1 upsert"}},
+		{"upsert step from the refused row", `insert into t values (1, 1) on conflict (id) do update set n = excluded.n + 1`, []string{"write INSERT t set n=? upsert opaque"}},
 		{"delete", `delete from only t where id = $1 returning *`, []string{"write DELETE t where id=$1 cols * returning"}},
 		{"delete using", `delete from t using u where t.id = u.id`, []string{"write DELETE t opaque"}},
 		{"merge", `merge into t using u on t.id = u.id when matched then update set a = 1`, []string{"write MERGE t opaque"}},

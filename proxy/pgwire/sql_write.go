@@ -1,6 +1,10 @@
 package pgwire
 
-import "github.com/lockfaultd/lockfaultd/lock"
+import (
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // excluded is the name under which ON CONFLICT knows the row that was refused.
 const excluded = "excluded"
@@ -8,9 +12,11 @@ const excluded = "excluded"
 // inserts reads what follows INSERT.
 func (p *parser) inserts(t *template) {
 	p.word("INTO")
-	t.kind, t.shape.Table = lock.Write, p.table()
+	t.kind = lock.Write
+	p.written(t)
+	p.as = ""
 	if p.word("AS") {
-		p.advance()
+		p.as = p.identifier()
 	}
 	var columns []string
 	if p.tok.op("(") && !p.subselect() {
@@ -166,12 +172,19 @@ func (p *parser) returning(t *template) {
 // updates reads what follows UPDATE.
 func (p *parser) updates(t *template) {
 	t.kind = lock.Write
-	p.target(t)
+	p.targets(t)
 	if !p.word("SET") {
 		t.shape.Opaque = true
 		return
 	}
 	p.assignments(t, nil)
+	if p.tok.word("FROM") {
+		for i, s := range t.set {
+			if s.step != 0 {
+				t.set[i] = slot{column: s.column}
+			}
+		}
+	}
 	p.filter(t, "FROM")
 }
 
@@ -179,19 +192,25 @@ func (p *parser) updates(t *template) {
 func (p *parser) deletes(t *template) {
 	t.kind = lock.Write
 	p.word("FROM")
-	p.target(t)
+	p.targets(t)
 	p.filter(t, "USING")
 }
 
-func (p *parser) target(t *template) {
+func (p *parser) targets(t *template) {
 	p.word("ONLY")
 	parens := p.op("(")
-	t.shape.Table = p.table()
+	p.written(t)
 	if parens {
 		p.op(")")
 	}
 	p.op("*")
-	p.alias()
+	p.as = p.alias()
+}
+
+// written takes the name of the table that is written.
+func (p *parser) written(t *template) {
+	t.shape.Table = p.table()
+	p.target = t.shape.Table[strings.LastIndexByte(t.shape.Table, '.')+1:]
 }
 
 // filter reads what follows the target or the assignments. other is the word
@@ -217,7 +236,7 @@ func (p *parser) filter(t *template, other string) {
 func (p *parser) merges(t *template) {
 	p.word("INTO")
 	t.kind, t.shape.Opaque = lock.Write, true
-	p.target(t)
+	p.targets(t)
 	if p.until("RETURNING") {
 		p.returning(t)
 	}
