@@ -9,6 +9,7 @@ import (
 const (
 	maxTokens = 16 << 10
 	maxNested = 48
+	maxListed = 256 // calls, tests and returns, each
 )
 
 type tokenKind uint8

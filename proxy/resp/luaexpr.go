@@ -41,7 +41,7 @@ func (r *luaReader) expression() ref {
 func (r *luaReader) deep() bool {
 	r.depth++
 	if r.depth > maxNested {
-		r.i, r.gaveUp = len(r.toks), true
+		r.giveUp()
 		r.depth--
 	}
 	return r.gaveUp
@@ -236,6 +236,10 @@ func (r *luaReader) invoke(f ref) ref {
 		name = strings.ToUpper(args[0].text)
 	}
 	v := compound(callRef, name, args[1:])
+	if len(r.calls) == maxListed {
+		r.giveUp()
+		return ref{}
+	}
 	r.calls = append(r.calls, luaCall{ref: v, at: r.i, block: r.block(), cond: r.inCond, returned: r.inReturn})
 	return v
 }

@@ -170,6 +170,10 @@ func (r *luaReader) note(op string, a, b ref) {
 	if n := len(r.tests); n > 0 && r.tests[n-1].chain == r.chain {
 		r.mixed[r.chain] = true
 	}
+	if len(r.tests) == maxListed {
+		r.giveUp()
+		return
+	}
 	t := test{op: op, a: a, b: b, chain: r.chain}
 	if r.inCond {
 		t.then = r.made + 1
@@ -200,8 +204,15 @@ func (r *luaReader) side(t test, at int) int {
 
 func (r *luaReader) block() int { return r.blocks[len(r.blocks)-1] }
 
+// giveUp leaves the rest of the text: there is too much in it.
+func (r *luaReader) giveUp() { r.i, r.gaveUp = len(r.toks), true }
+
 // returned notes a return, and that it answers for what ran before it.
 func (r *luaReader) returned(values []ref) {
+	if len(r.returns) == maxListed {
+		r.giveUp()
+		return
+	}
 	r.returns = append(r.returns, luaReturn{values, r.i, r.block()})
 	r.spans[r.block()].returns = true
 	for i := range r.calls {

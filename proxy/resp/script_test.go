@@ -342,6 +342,25 @@ func TestTreesAreBounded(t *testing.T) {
 	}
 }
 
+func TestListsAreBounded(t *testing.T) {
+	for name, again := range map[string]string{
+		"calls":   " redis.call('set', KEYS[1], ARGV[1])",
+		"tests":   " x = not v",
+		"returns": " if x then return 1 end",
+		"all":     " if not v and v ~= ARGV[1] then redis.call('set', KEYS[1], ARGV[1]) return 1 end",
+	} {
+		const head = "local v = redis.call('get', KEYS[1]) "
+		const tail = " if redis.call('set', KEYS[1], ARGV[1], 'NX') then return 1 end return 0"
+		r, ok := readLua([]byte(head + strings.Repeat(again, 300) + tail))
+		if ok || max(len(r.calls), len(r.tests), len(r.returns)) != maxListed {
+			t.Errorf("%s: %d calls, %d tests, %d returns", name, len(r.calls), len(r.tests), len(r.returns))
+		}
+		if p := classify([]byte(head + strings.Repeat(again, 100) + tail)); p.effect != acquires {
+			t.Errorf("%s: a hundred are too many", name)
+		}
+	}
+}
+
 // nodes counts a tree, and stops beyond the limit.
 func nodes(v ref, limit int) int {
 	n := 1
