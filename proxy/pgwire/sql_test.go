@@ -185,6 +185,13 @@ func TestReadSQL(t *testing.T) {
 		{"with update", `with n as (select id from t where x = 1 for update skip locked limit 1) update t set a = 1 from n where t.id = n.id returning t.id`, []string{"write UPDATE t set a=1 cols id returning opaque"}},
 		{"with inner write", `with i as (insert into t (a) values (1) returning a) select * from i`, []string{"write INSERT t set a=1 cols a returning opaque"}},
 		{"with select", `with recursive x (a, b) as materialized (select 1), y as not materialized (select 2) select a from t where b = 1`, []string{"read SELECT t where b=1 cols a opaque"}},
+		{"with for update", `with x as (select id, v from t where id=1 for update) select * from x`, []string{"read SELECT t where id=1 cols * forupdate opaque"}},
+		{"with names", `with x as (select id, v + 1 as w from t), "Y" (a) as materialized (select id from x where w = 1) select id, w from "Y" as z where id = 3`, []string{"read SELECT t cols id,? opaque"}},
+		{"with a name in a subselect", `with x as (select * from t) select a from (select * from x) y`, []string{"read SELECT t cols a opaque"}},
+		{"with no table", `with x as (select 1 as a) select a from x`, []string{"- SELECT cols ? opaque"}},
+		{"with a catalog", `with x as (select oid from pg_class) select oid from x`, []string{"- SELECT pg_class cols oid opaque system"}},
+		{"with a schema", `with x as (select a from t) select a from s.x`, []string{"read SELECT s.x cols a opaque"}},
+		{"with several writes", `with a as (insert into t (a) values (1)), b as (delete from u) update v set a = 1`, []string{"write UPDATE v set a=1 opaque"}},
 		{"with values", `with x as (values (1)) delete from t where a = 1`, []string{"write DELETE t where a=1 opaque"}},
 
 		// Transactions.
