@@ -252,13 +252,14 @@ func (t *tally) stale() {
 		if w.state != accepted || w.row == unknownRow || r.vague {
 			continue
 		}
-		list := t.c.written[cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}]
+		m := &rmw{cell: cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}, read: r, write: w}
+		list := t.c.written[m.cell]
 		from, _ := slices.BinarySearchFunc(list, r.op.R, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
 		for _, x := range list[from:] {
 			if x.lo >= w.hi {
 				break
 			}
-			if x != w && x.state == accepted && x.before(w) && !sameTerm(x, w) {
+			if x != w && x.state == accepted && x.before(w) && !sameTerm(x, w) && t.c.restored(x, m) == no {
 				bases[i] = true
 				victims[x] = true
 			}

@@ -44,16 +44,19 @@ type kase struct {
 	ledger *lock.Ledger
 	shapes map[string]*shape // by table
 
-	txs     map[txID]*tx
-	writes  []*write
-	written map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
-	overs   map[cell][]lock.Instant // see oversOf
-	sources map[source]*sourced     // the reads, by request
-	ofTerm  map[lock.TermID]*doings
-	strays  []stray
-	acts    map[lock.LockID]*acts
-	terms   map[lock.LockID][]*lock.Term
-	locks   []lock.LockID // with terms or refusals, by first use
+	txs      map[txID]*tx
+	writes   []*write
+	written  map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
+	overs    map[cell][]lock.Instant // see oversOf
+	may      map[cell][]*write       // see mayWrite, with oversOf it
+	mayOvers map[cell][]lock.Instant
+	byName   map[columnOf]map[string][]cell // the written cells, by what names their rows
+	sources  map[source]*sourced            // the reads, by request
+	ofTerm   map[lock.TermID]*doings
+	strays   []stray
+	acts     map[lock.LockID]*acts
+	terms    map[lock.LockID][]*lock.Term
+	locks    []lock.LockID // with terms or refusals, by first use
 
 	guessed map[lock.LockID]bool // only a guess says that the key is a lock
 	cycled  map[*write]bool      // writes of a cycle
@@ -86,6 +89,7 @@ func newCase(in Input) *kase {
 	c := &kase{
 		in: in, end: lastOf(in), ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
+		may: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		guessed: map[lock.LockID]bool{}, cycled: map[*write]bool{}, lost: map[cell][]pair{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
 		numbers: map[columnOf]bool{}, emitted: map[string]int{},

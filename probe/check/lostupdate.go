@@ -44,6 +44,12 @@ func (c *kase) pairOf(a, b *rmw) (pair, bool) {
 	}
 	p := pair{sure: ab != perhaps && ba != perhaps && !a.vague && !b.vague, value: ab == byValue || ba == byValue}
 	p.later = laterOf(a, b)
+	switch c.explained(a, b) {
+	case yes:
+		return pair{}, false
+	case maybe:
+		p.sure = false
+	}
 	deadA, deadB := a.term.Dead(a.write.lo), b.term.Dead(b.write.lo)
 	p.x = p.later
 	switch {
@@ -57,6 +63,22 @@ func (c *kase) pairOf(a, b *rmw) (pair, bool) {
 		p.y = b
 	}
 	return p, true
+}
+
+// explained reports whether the later of two wrote over what the other had put
+// back as it had been, whichever the later was.
+func (c *kase) explained(a, b *rmw) certainty {
+	switch {
+	case a.write.before(b.write):
+		return c.restored(a.write, b)
+	case b.write.before(a.write):
+		return c.restored(b.write, a)
+	}
+	ab, ba := c.restored(a.write, b), c.restored(b.write, a)
+	if ab != ba {
+		return maybe
+	}
+	return ab
 }
 
 func laterOf(a, b *rmw) *rmw {
@@ -144,6 +166,9 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	}
 	if a.vague || b.vague {
 		t.say("A later read may have been of the row as well, and the write computed from that, so this is not proven.")
+	}
+	if c.explained(a, b) == maybe {
+		t.say("What the later had read may have been put back before it wrote, so this is not proven.")
 	}
 	if n > 1 {
 		t.say("The same holds between A and %d more.", n-1)

@@ -269,7 +269,7 @@ func orders(list []tiny) (every, some bool) {
 		if i == 2*n {
 			if explains(list, at) {
 				some = true
-				every = every && cyclic(at, n)
+				every = every && cyclic(list, at)
 			}
 			return
 		}
@@ -305,12 +305,26 @@ func explains(list []tiny, at []int) bool {
 	return true
 }
 
-func cyclic(at []int, n int) bool {
+// cyclic reports whether two sections each read before the other wrote, and the
+// later write did not find again what its section had read.
+func cyclic(list []tiny, at []int) bool {
+	n := len(list)
 	for i := range n {
-		for j := range i {
-			if at[i] < at[n+j] && at[j] < at[n+i] {
+		for j := range n {
+			if i != j && at[i] < at[n+j] && at[n+j] < at[n+i] && at[j] < at[n+i] && !again(list, at, i, j) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// again reports whether j's write, or one between it and i's, put what i had read.
+func again(list []tiny, at []int, i, j int) bool {
+	n := len(list)
+	for x, m := range list {
+		if x != i && at[n+x] >= at[n+j] && at[n+x] < at[n+i] && m.put == list[i].base {
+			return true
 		}
 	}
 	return false

@@ -16,6 +16,9 @@ type rmw struct {
 	write *write
 	copy  bool // the write puts back what was read
 	vague bool // it may have been computed from a later read
+
+	restorers []*write // see since
+	scanned   bool
 }
 
 func (m *rmw) base() lock.Value { return m.read.value(m.cell.column) }
@@ -160,7 +163,7 @@ func (c *kase) overwritten(m *rmw, dependent map[*write]bool) []*rmw {
 		if x.state != accepted || dependent[x] || !x.op.Term.Sure() || t == m.term || !x.before(m.write) {
 			continue
 		}
-		if a, _ := x.assigns(m.cell.column); !m.copy || !a.Value.Same(m.put()) {
+		if c.restored(x, m) == no {
 			out = append(out, &rmw{term: t, cell: m.cell, write: x})
 		}
 	}
@@ -259,7 +262,7 @@ func (c *kase) overlapping(list []*rmw, f func(a, b *rmw)) {
 	}
 }
 
-func sortedCells(m map[cell][]*rmw) []cell {
+func sortedCells[T any](m map[cell][]T) []cell {
 	var out []cell
 	for k := range m {
 		out = append(out, k)

@@ -1,0 +1,116 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A certainty says whether something happened.
+type certainty int
+
+const (
+	no certainty = iota
+	maybe
+	yes
+)
+
+// restored reports whether, when m wrote, its row had again the value that m had
+// read although e had been written since: then the serial order in which m comes
+// last explains it, and m lost nothing.
+func (c *kase) restored(e *write, m *rmw) certainty {
+	if !m.base().Known() {
+		return no
+	}
+	out := no
+	for _, x := range c.since(m) {
+		if x != e && x.before(e) {
+			continue
+		}
+		a, _ := x.assigns(m.cell.column)
+		certain := a.Value.Same(m.base()) && x.state == accepted && x.row == m.cell.row
+		if certain && (x == e || e.before(x)) && x.before(m.write) {
+			return yes
+		}
+		out = maybe
+	}
+	return out
+}
+
+// since lists the writes that may have been of m's cell and put back what m read,
+// between m's read and its write.
+func (c *kase) since(m *rmw) []*write {
+	if m.scanned {
+		return m.restorers
+	}
+	m.scanned = true
+	list := c.mayWrite(m.cell)
+	from := c.readFrom(m.read)
+	end, _ := slices.BinarySearchFunc(list, m.write.hi, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
+	start, _ := slices.BinarySearch(c.mayOvers[m.cell], from+1)
+	steps := map[int64]bool{} // that lead back to what m read
+	for _, x := range list[min(start, end):end] {
+		a, _ := x.assigns(m.cell.column)
+		if by, ok := m.base().Minus(a.Value); a.HasDelta {
+			steps[-a.Delta] = true
+		} else if ok {
+			steps[by] = true
+		}
+	}
+	for _, x := range list[min(start, end):end] {
+		if x != m.write && !m.write.before(x) && putsBack(x, m, steps) {
+			m.restorers = append(m.restorers, x)
+		}
+	}
+	return m.restorers
+}
+
+func putsBack(x *write, m *rmw, steps map[int64]bool) bool {
+	a, _ := x.assigns(m.cell.column)
+	if a.HasDelta {
+		return steps[a.Delta]
+	}
+	return !a.Value.Known() || a.Value.Same(m.base())
+}
+
+// mayWrite lists the accepted and the uncertain writes of the cell, and of those
+// that are not certainly of another row, by earliest effect.
+func (c *kase) mayWrite(k cell) []*write {
+	if list, ok := c.may[k]; ok {
+		return list
+	}
+	list := c.written[k]
+	if others := c.otherwise(k); len(others) > 0 {
+		list = append(slices.Clone(list), others...)
+		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
+	}
+	c.may[k], c.mayOvers[k] = list, oversOf(list)
+	return list
+}
+
+// otherwise lists the writes of the column whose row is named otherwise than the
+// cell's, and may be the same.
+func (c *kase) otherwise(k cell) []*write {
+	if c.byName == nil {
+		c.byName = map[columnOf]map[string][]cell{}
+		for _, o := range sortedCells(c.written) {
+			column := columnOf{o.table, o.column}
+			if c.byName[column] == nil {
+				c.byName[column] = map[string][]cell{}
+			}
+			name := namedBy(o.row)
+			c.byName[column][name] = append(c.byName[column][name], o)
+		}
+	}
+	var out []*write
+	own := namedBy(k.row)
+	for name, cells := range c.byName[columnOf{k.table, k.column}] {
+		for _, o := range cells {
+			if o != k && (name != own || name == unknownRow) && !differ(o.row, k.row) {
+				out = append(out, c.written[o]...)
+			}
+		}
+	}
+	return out
+}
