@@ -36,6 +36,16 @@
 // upstream answers what was not asked, the connection is passed on unread, and
 // one Blind mark says why. Ops that were outstanding then stay without a reply.
 //
+// A statement is one op at most. Of several that change data in one WITH it is
+// the outer one, or else the first. A SELECT from a query in the list is a Read
+// of that query's table. TABLE t, EXPLAIN ANALYZE of an UPDATE, and DECLARE
+// CURSOR with its FETCH are no ops, unless a rule names their verb. Nor are the
+// statements of one text behind the 4096th.
+//
+// A cell of a result has the name of the column it came from, whatever its
+// alias; an expression has none, but for a cast of a column, or a COALESCE of
+// one with a plain value.
+//
 // It does not speak TLS or GSS encryption (it declines both), does not follow
 // replication, does not look into function bodies, DO or CALL, and never
 // changes a byte. A Tracker is not safe for concurrent use; a Cache is.

@@ -222,6 +222,8 @@ func TestReadSQL(t *testing.T) {
 		{"create", `create temp table if not exists s.t (a int)`, []string{"- CREATE s.t"}},
 		{"set", `set application_name = 'x'`, []string{"- SET"}},
 
+		{"no ops", `table t; explain analyze update t set a = 1; declare c cursor for select a from t; fetch 1 from c`, []string{"- TABLE", "- EXPLAIN", "- DECLARE", "- FETCH"}},
+
 		// Splitting.
 		{"several", `begin; update t set a = 1; commit`, []string{"begin BEGIN", "write UPDATE t set a=1", "commit COMMIT"}},
 		{"empty", ` ; ;; -- nothing`, nil},
