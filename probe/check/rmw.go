@@ -86,7 +86,7 @@ func (c *kase) rmwsOf(t *lock.Term, w *write, into map[columnOf][]*rmw) {
 		if _, ok := a.Value.Minus(base); ok {
 			c.numbers[columnOf{table, a.Column}] = true
 		}
-		m.copy = sure && base.Known() && !base.IsInt && base.Same(a.Value)
+		m.copy = sure && base.Known() && !base.IsInt && !base.IsRel && base.Same(a.Value)
 		into[columnOf{table, a.Column}] = append(into[columnOf{table, a.Column}], m)
 	}
 }

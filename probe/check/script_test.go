@@ -21,6 +21,7 @@ import (
 //	counter counter.value 7 8          an invariant, its start and its end
 //	declare lock:c counter.fence       a declaration (purpose=efficiency may follow)
 //	gap 300 2 why
+//	read-back                          integers are as in a history that was read back
 //	end A 900                          all of A's sessions
 //	want LF104 PROVEN harm x1          one verdict; none at all without such a line
 //	want deficit 1, want overlaps 2 ...figures
@@ -45,6 +46,7 @@ type script struct {
 	lease time.Duration
 	wants []string
 	label map[string]uint64
+	kept  bool
 }
 
 func readScript(path string) (*script, error) {
@@ -65,7 +67,29 @@ func readScript(path string) (*script, error) {
 			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
 		}
 	}
+	if s.kept {
+		s.readBack()
+	}
 	return s, in.Err()
+}
+
+// readBack makes of the integers what a history keeps of them.
+func (s *script) readBack() {
+	keep := func(v *lock.Value) {
+		if v.IsInt {
+			*v = lock.Value{Hash: v.Hash, Rel: v.Int + 1000, IsRel: true}
+		}
+	}
+	for _, op := range s.in.Ops {
+		for i := range op.Row {
+			keep(&op.Row[i].Value)
+		}
+		if op.SQL != nil {
+			for i := range op.SQL.Set {
+				keep(&op.SQL.Set[i].Value)
+			}
+		}
+	}
 }
 
 func (s *script) v(text string) lock.Value { return s.hash.Of([]byte(text)) }
@@ -101,6 +125,8 @@ func (s *script) line(f []string) error {
 		s.in.Declarations = append(s.in.Declarations, d)
 	case "gap":
 		s.in.Gaps = append(s.in.Gaps, Gap{At: msOf(f[1]), Lost: 1, Why: strings.Join(f[2:], " ")})
+	case "read-back":
+		s.kept = true
 	case "end":
 		for n := range uint64(10) {
 			s.in.Ends = append(s.in.Ends, End{Session: s.session(f[1]) + n, At: msOf(f[2])})
