@@ -174,8 +174,9 @@ func (l *Ledger) replyRelease(op *Op) {
 		l.asked(own, op)
 	}
 	switch {
-	case op.Outcome == NotHeld:
-		if own != nil && own.Lost == nil && own.Release == op {
+	case op.Outcome == NotHeld && own != nil:
+		own.gone(op)
+		if own.Lost == nil && own.Release == op {
 			own.Lost = op
 		}
 	case op.Outcome == Done && k != nil:
@@ -248,11 +249,14 @@ func (l *Ledger) replyRenew(op *Op) {
 		t.inflight--
 		t.settle()
 	}
+	if own := l.terms[op.Term.ID]; own != nil && op.Outcome == NotHeld {
+		own.gone(op)
+	}
 	if op.Outcome != Done || k == nil {
 		return
 	}
 	if moved := l.renewed(k, op); moved != nil && moved.Lock == IDOf(op) {
-		moved.known, moved.GuessedLease = Lease(op, op.TTL), op.Guessed
+		moved.known, moved.knownBy, moved.GuessedLease, moved.Gone = Lease(op, op.TTL), op.R, op.Guessed, nil
 		if moved.TTL == 0 {
 			moved.TTL = op.TTL
 		}

@@ -89,7 +89,8 @@ type Term struct {
 	Grant   *Op           // of a Store that was read again, a copy as of its reply
 
 	// LeaseEnd is where the lease ends by itself, drift included. Latest is
-	// Never when there is no lifetime or a renewal went unanswered.
+	// Never when there is no lifetime or a renewal went unanswered. Gone bounds
+	// it from above, and leaves nothing known from below: see Held.
 	LeaseEnd Interval
 	Renewals int // those that were answered Done
 	// GuessedLease: the renewal that moved the end last was guessed.
@@ -104,6 +105,7 @@ type Term struct {
 	Release   *Op // that request
 	Released  *Op // what removed the key while this term had it, whoever sent it
 	Lost      *Op // the owner's release that found another token, or none
+	Gone      *Op // the owner's renewal or release that found the same first, since the lease was set last
 	Releases  int // release requests of the owner
 
 	// End is when the section ended (0: it is open); EndBy says by what.
@@ -115,6 +117,7 @@ type Term struct {
 
 	reread   bool     // Grant is a copy from before it was delivered
 	known    Interval // the lease's end as of the last answer
+	knownBy  Instant  // when that was; 0: at the grant
 	inflight int      // renewals that have no answer
 	inEarly  Instant  // earliest end that one of those could make
 }
@@ -136,9 +139,35 @@ func Lease(op *Op, ttl time.Duration) Interval {
 	return Interval{op.F.Add(ttl - drift), op.R.Add(ttl + time.Millisecond + drift)}
 }
 
-func (t *Term) settle() {
-	t.LeaseEnd = t.known
+// Held returns until when the lease, unless someone else ended it, was certainly
+// running: by the clock, and by no answer to the owner that it had gone.
+func (t *Term) Held() Instant {
+	until := t.clock().Earliest
+	if t.Gone != nil {
+		until = min(until, t.Gone.F)
+	}
+	return until
+}
+
+func (t *Term) clock() Interval {
 	if t.inflight > 0 {
-		t.LeaseEnd = Interval{min(t.known.Earliest, t.inEarly), Never}
+		return Interval{min(t.known.Earliest, t.inEarly), Never}
+	}
+	return t.known
+}
+
+func (t *Term) settle() {
+	t.LeaseEnd = t.clock()
+	if t.Gone != nil && t.inflight == 0 {
+		t.LeaseEnd = Interval{min(t.LeaseEnd.Earliest, t.Grant.R), min(t.LeaseEnd.Latest, t.Gone.R)}
+	}
+}
+
+// gone notes that the owner was answered that it held nothing, unless that may
+// have been before the lease was set last.
+func (t *Term) gone(op *Op) {
+	if t.Gone == nil && op.Guarded && !op.Guessed && op.F >= max(t.knownBy, t.Grant.R) {
+		t.Gone = op
+		t.settle()
 	}
 }

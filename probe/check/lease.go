@@ -24,9 +24,17 @@ func (c *kase) overrun(t *lock.Term) {
 		if t.Renewals > 0 {
 			p.say("It was renewed %d times.", t.Renewals)
 		}
-		p.say("Then its lease ended between %s and %s.", ms(t.LeaseEnd.Earliest), ms(t.LeaseEnd.Latest))
-		p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(t.LeaseEnd.Latest)))
 		level := Proven
+		if gone := t.Gone; gone != nil && t.LeaseEnd.Latest == gone.R {
+			p.say("Then its lease had ended, or its key was lost, by %s, since its %s was answered that it held nothing.", ms(gone.R), named(gone))
+			if c.takenAway(t, gone) {
+				level = Likely
+				p.say("Someone else may have removed it, so this is not proven.")
+			}
+		} else {
+			p.say("Then its lease ended between %s and %s.", ms(t.LeaseEnd.Earliest), ms(t.LeaseEnd.Latest))
+		}
+		p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(t.LeaseEnd.Latest)))
 		if t.GuessedLease {
 			level = Likely
 			p.say("Its last renewal was read off the arguments of a script that was not seen, so this is not proven.")
@@ -213,7 +221,7 @@ func (c *kase) doubleGrants() {
 		}
 		proven, likely := &grants{}, &grants{}
 		c.eachDoubleGrant(id, func(a, b *lock.Term) {
-			if (b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store) && !a.GuessedLease {
+			if b.Grant.Kind == lock.Store && !a.GuessedLease {
 				proven.add(a, b)
 			} else {
 				likely.add(a, b)
@@ -247,10 +255,10 @@ func (c *kase) doubleGrant(id lock.LockID, level Level, g *grants) {
 	}
 	a, b := g.a, g.b
 	p := let("A be %s and B be %s, with different tokens.", holder(a), holder(b))
-	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.LeaseEnd.Earliest))
+	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.Held()))
 	p.say("Then until then the key was A's: no release of it had been forwarded by %s.", ms(b.Grant.R))
 	p.say("However %s granted it to B between %s and %s.", named(b.Grant), ms(b.Grant.F), ms(b.Grant.R))
-	if b.Grant.Kind == lock.Store || a.Grant.Kind == lock.Store {
+	if b.Grant.Kind == lock.Store {
 		p.say("It was taken by a plain SET, which excludes nobody.")
 	} else {
 		p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
@@ -266,7 +274,7 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 	for _, b := range c.terms[id] {
 		kept := active[:0]
 		for _, a := range active {
-			if a.LeaseEnd.Earliest < b.Grant.R || c.removable(a, b.Grant) {
+			if a.Held() < b.Grant.R || c.removable(a, b.Grant) {
 				continue
 			}
 			kept = append(kept, a)
@@ -340,7 +348,7 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 		if t.Grant.R > op.F {
 			continue
 		}
-		if op.R > t.LeaseEnd.Earliest {
+		if op.R > t.Held() {
 			return nil
 		}
 		// Of a client that is not known it cannot be said that it is another one.
@@ -374,7 +382,7 @@ func (c *kase) unsafeRelease(id lock.LockID, level Level, list []removal) {
 		return
 	}
 	op, b := list[0].op, list[0].victim
-	p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.LeaseEnd.Earliest))
+	p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
 	p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
 	what := "which compares no token"
 	if op.Guarded {
