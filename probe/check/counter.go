@@ -307,6 +307,10 @@ func (t *tally) judge() {
 		v.Level = Likely
 		p.say("Of %d writes it is not certain from which read they were computed.", t.unsure)
 	}
+	if len(t.c.in.Gaps) > 0 && v.Level == Proven {
+		v.Level = Likely
+		p.say("The record has a gap, in which there may have been steps, so this is not proven.")
+	}
 	var cited []*lock.Op
 	if n := len(t.cited); n > 0 {
 		cited = []*lock.Op{t.cited[0], t.cited[n-1]}
