@@ -105,7 +105,8 @@ func heard(r, w *lock.Op) bool {
 const cleanSections = 20
 
 // dependent reports whether writes of the column are proven to depend on reads
-// of it: an invariant names it as a counter, or the difference is constant.
+// of it: an invariant names it as a counter, or the difference is constant. Where
+// what was read is always the same, so is the difference, and tells nothing.
 func (c *kase) dependent(column columnOf, list []*rmw) bool {
 	for _, inv := range c.in.Invariants {
 		if inv.Kind != "fence" && inv.Column == column.column && lock.TableName(inv.Table) == column.table {
@@ -115,6 +116,8 @@ func (c *kase) dependent(column columnOf, list []*rmw) bool {
 	var step int64
 	first := true
 	sections := map[lock.TermID]bool{}
+	steady := true
+	var before *rmw
 	for _, m := range list {
 		if m.vague {
 			continue
@@ -126,9 +129,11 @@ func (c *kase) dependent(column columnOf, list []*rmw) bool {
 		step, first = by, false
 		if clean(m) {
 			sections[m.term.ID] = true
+			steady = steady && (before == nil || before.base().Same(m.base()))
+			before = m
 		}
 	}
-	return step != 0 && len(sections) >= cleanSections
+	return step != 0 && !steady && len(sections) >= cleanSections
 }
 
 // clean reports whether the section ended, by its own release, within its lease.
