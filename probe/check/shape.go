@@ -11,10 +11,15 @@ import (
 type shape struct {
 	mutable map[string]bool // assigned by an UPDATE or ON CONFLICT somewhere
 	keys    map[string]bool // compared with = somewhere
-	// For each column, what the UPDATEs that assign it assign.
+	// For each column, what the UPDATEs that assign it may change.
 	updates map[string][][]string
 	seen    map[string]bool
 	opaque  bool // some write of the table was not understood
+	// Rows that were chosen by columns that never change alone, by the names of
+	// those; whether such a statement met several; and rows that were chosen with
+	// two values of one that does change, which may thus be two.
+	alone, many, split map[string]bool
+	values             map[string]lock.Value
 }
 
 // A cell is one column of one row: of those rows that the same equality
@@ -27,7 +32,8 @@ func (c *kase) shapeOf(table string) *shape {
 	table = lock.TableName(table)
 	s := c.shapes[table]
 	if s == nil {
-		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{}}
+		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
+			alone: map[string]bool{}, many: map[string]bool{}, split: map[string]bool{}, values: map[string]lock.Value{}}
 		c.shapes[table] = s
 	}
 	return s
@@ -50,6 +56,52 @@ func (c *kase) learnShapes() {
 			c.shapeOf(op.SQL.Table).learn(op)
 		}
 	}
+	for _, op := range c.ops {
+		if op.SQL != nil && !op.SQL.Opaque && op.Verb != "INSERT" && (op.Kind == lock.Read || op.Kind == lock.Write) {
+			c.shapeOf(op.SQL.Table).learnRow(op)
+		}
+	}
+}
+
+// learnRow notes by what a statement chose its rows.
+func (s *shape) learnRow(op *lock.Op) {
+	var parts []string
+	var guards []lock.Cond
+	for _, w := range op.SQL.Where {
+		switch {
+		case w.Op != "=" || !w.Value.Known():
+		case s.mutable[w.Column]:
+			guards = append(guards, w)
+		default:
+			parts = append(parts, w.Column+"="+text(w.Value))
+		}
+	}
+	row := rowName(op, parts)
+	if len(guards) == 0 {
+		s.alone[namedBy(row)] = true
+		s.many[namedBy(row)] = s.many[namedBy(row)] || op.Rows > 1
+	}
+	for _, g := range guards {
+		k := row + " " + g.Column
+		if v, ok := s.values[k]; ok && !v.Same(g.Value) {
+			s.split[row] = true
+		}
+		s.values[k] = g.Value
+	}
+}
+
+// ambiguous reports whether what is called one row may be two, told apart by a
+// column that changes.
+func (s *shape) ambiguous(row string) bool {
+	name := namedBy(row)
+	return s.split[row] && (!s.alone[name] || s.many[name])
+}
+
+// unchanged reports whether a statement assigns to a column what it demands of it.
+func unchanged(op *lock.Op, a lock.Assign) bool {
+	return !a.HasDelta && a.Value.Known() && slices.ContainsFunc(op.SQL.Where, func(w lock.Cond) bool {
+		return w.Column == a.Column && w.Op == "=" && w.Value.Same(a.Value)
+	})
 }
 
 func (s *shape) learn(op *lock.Op) {
@@ -57,19 +109,23 @@ func (s *shape) learn(op *lock.Op) {
 	if op.Verb == "INSERT" && !op.SQL.Upsert {
 		return
 	}
-	var sets []string
+	var sets, columns []string
 	for _, a := range op.SQL.Set {
+		columns = append(columns, a.Column)
+		if unchanged(op, a) {
+			continue
+		}
 		sets = append(sets, a.Column)
 		if op.Verb != "INSERT" || !s.keys[a.Column] {
 			s.mutable[a.Column] = true
 		}
 	}
-	text := strings.Join(sets, ",")
+	text := strings.Join(columns, ",") + ">" + strings.Join(sets, ",")
 	if s.seen[text] || op.Verb == "INSERT" {
 		return
 	}
 	s.seen[text] = true
-	for _, column := range sets {
+	for _, column := range columns {
 		s.updates[column] = append(s.updates[column], sets)
 	}
 }
@@ -103,7 +159,11 @@ func (c *kase) rowOf(op *lock.Op) string {
 	if len(parts) == 0 && guarded && s.keyed() {
 		return unknownRow
 	}
-	return rowName(op, parts)
+	row := rowName(op, parts)
+	if guarded && s.ambiguous(row) {
+		return unknownRow
+	}
+	return row
 }
 
 func rowName(op *lock.Op, parts []string) string {
