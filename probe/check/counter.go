@@ -144,7 +144,7 @@ func (t *tally) epoch(writes []*write) int {
 	from := 0
 	for i, w := range writes {
 		a, ok := w.assigns(t.inv.Column)
-		if w.op.Verb == "UPDATE" && (a.HasDelta || !a.Value.Known() || t.baseOf(w) != nil) {
+		if _, guarded := t.guardOf(w); w.op.Verb == "UPDATE" && (a.HasDelta || !a.Value.Known() || guarded || t.baseOf(w) != nil) {
 			continue
 		}
 		if w.state != accepted || w.op.SQL.Upsert {
@@ -194,12 +194,14 @@ func (t *tally) add(w *write) { t.summed[w] = t.intentOf(w) }
 func (t *tally) intentOf(w *write) *intent {
 	a, ok := w.assigns(t.inv.Column)
 	r := t.baseOf(w)
-	if a.HasDelta || !ok || r == nil {
-		i := &intent{final: w, delta: a.HasDelta}
+	guard, guarded := t.guardOf(w)
+	guarded = guarded && ok && !a.HasDelta
+	if a.HasDelta || !ok || r == nil || guarded && !guard.Same(r.value(t.inv.Column)) {
+		i := &intent{base: guard, final: w, delta: a.HasDelta}
 		t.order = append(t.order, i)
 		return i
 	}
-	if !w.op.Term.Sure() && r.op.Session != w.op.Session {
+	if !guarded && !madeFrom(r, w) {
 		t.unsure++
 	}
 	i := t.intents[r]
@@ -212,6 +214,27 @@ func (t *tally) intentOf(w *write) *intent {
 		i.final = w
 	}
 	return i
+}
+
+// guardOf returns the value of the counter that the write compares with: it had
+// that, or the write changed nothing.
+func (t *tally) guardOf(w *write) (lock.Value, bool) {
+	for _, g := range w.op.SQL.Where {
+		if g.Column == t.inv.Column && g.Op == "=" && g.Value.IsInt {
+			return g.Value, true
+		}
+	}
+	return lock.Value{}, false
+}
+
+// madeFrom reports whether the write certainly belongs together with the read: they
+// are of one term, or of one transaction. One connection is not enough, since what
+// sets a constant there may have read for another purpose.
+func madeFrom(r *read, w *write) bool {
+	if w.op.Term.Sure() && r.op.Term.Sure() && r.op.Term.ID == w.op.Term.ID {
+		return true
+	}
+	return r.op.Session == w.op.Session && r.op.Tx == w.op.Tx && w.op.Tx != 0 && !w.op.Implicit && !r.op.Implicit
 }
 
 // count adds an intent to the sums.
