@@ -50,6 +50,7 @@ type kase struct {
 	overs    map[cell][]lock.Instant // see oversOf
 	may      map[cell][]*write       // see mayWrite, with oversOf it
 	mayOvers map[cell][]lock.Instant
+	others   map[cell][]*write              // see otherwise
 	byName   map[columnOf]map[string][]cell // the written cells, by what names their rows
 	sources  map[source]*sourced            // the reads, by request
 	ofTerm   map[lock.TermID]*doings
@@ -89,7 +90,7 @@ func newCase(in Input) *kase {
 	c := &kase{
 		in: in, end: lastOf(in), ledger: lock.NewLedger(in.Declarations), shapes: map[string]*shape{},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
-		may: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
+		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		guessed: map[lock.LockID]bool{}, cycled: map[*write]bool{}, lost: map[cell][]pair{}, proven: map[columnOf]bool{}, fallen: map[columnOf]int{},
 		numbers: map[columnOf]bool{}, emitted: map[string]int{},

@@ -81,7 +81,7 @@ func (c *kase) mayWrite(k cell) []*write {
 		return list
 	}
 	list := c.written[k]
-	if others := c.otherwise(k); len(others) > 0 {
+	if others := c.otherwise(k); others != nil {
 		list = append(slices.Clone(list), others...)
 		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
 	}
@@ -92,6 +92,9 @@ func (c *kase) mayWrite(k cell) []*write {
 // otherwise lists the writes of the column whose row is named otherwise than the
 // cell's, and may be the same.
 func (c *kase) otherwise(k cell) []*write {
+	if out, ok := c.others[k]; ok {
+		return out
+	}
 	if c.byName == nil {
 		c.byName = map[columnOf]map[string][]cell{}
 		for _, o := range sortedCells(c.written) {
@@ -112,5 +115,6 @@ func (c *kase) otherwise(k cell) []*write {
 			}
 		}
 	}
+	c.others[k] = out
 	return out
 }
