@@ -109,8 +109,11 @@ func (c *kase) otherwise(k cell) []*write {
 	var out []*write
 	own := namedBy(k.row)
 	for name, cells := range c.byName[columnOf{k.table, k.column}] {
+		if name == own {
+			continue
+		}
 		for _, o := range cells {
-			if o != k && (name != own || name == unknownRow) && !differ(o.row, k.row) {
+			if !differ(o.row, k.row) {
 				out = append(out, c.written[o]...)
 			}
 		}
