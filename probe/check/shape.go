@@ -19,6 +19,7 @@ type shape struct {
 	// those; whether such a statement met several; and rows that were chosen with
 	// two values of one that does change, which may thus be two.
 	alone, many, split map[string]bool
+	echoed             map[string]bool // set to what the same statement demands of it
 	values             map[string]lock.Value
 }
 
@@ -33,7 +34,7 @@ func (c *kase) shapeOf(table string) *shape {
 	s := c.shapes[table]
 	if s == nil {
 		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
-			alone: map[string]bool{}, many: map[string]bool{}, split: map[string]bool{}, values: map[string]lock.Value{}}
+			alone: map[string]bool{}, many: map[string]bool{}, split: map[string]bool{}, echoed: map[string]bool{}, values: map[string]lock.Value{}}
 		c.shapes[table] = s
 	}
 	return s
@@ -81,13 +82,37 @@ func (s *shape) learnRow(op *lock.Op) {
 		s.alone[namedBy(row)] = true
 		s.many[namedBy(row)] = s.many[namedBy(row)] || op.Rows > 1
 	}
-	for _, g := range guards {
-		k := row + " " + g.Column
-		if v, ok := s.values[k]; ok && !v.Same(g.Value) {
-			s.split[row] = true
+	for i, part := range parts {
+		if column, value, _ := strings.Cut(part, "="); s.echoed[column] {
+			s.differs(rowName(op, slices.Delete(slices.Clone(parts), i, i+1)), column, lock.Value{Hash: value})
 		}
-		s.values[k] = g.Value
 	}
+	for _, g := range guards {
+		s.differs(row, g.Column, g.Value)
+	}
+}
+
+// differs notes that a row was chosen by a value of one more column.
+func (s *shape) differs(row, column string, v lock.Value) {
+	k := row + " " + column
+	if old, ok := s.values[k]; ok && !old.Same(v) {
+		s.split[row] = true
+	}
+	s.values[k] = v
+}
+
+// needed leaves out the columns that are only demanded to be as they always are,
+// where the others alone are seen to choose the row.
+func (s *shape) needed(op *lock.Op, parts []string) []string {
+	for i, part := range parts {
+		column, _, _ := strings.Cut(part, "=")
+		rest := slices.Delete(slices.Clone(parts), i, i+1)
+		row := rowName(op, rest)
+		if name := namedBy(row); s.echoed[column] && len(rest) > 0 && s.alone[name] && !s.many[name] && !s.split[row] {
+			return s.needed(op, rest)
+		}
+	}
+	return parts
 }
 
 // ambiguous reports whether what is called one row may be two, told apart by a
@@ -113,6 +138,7 @@ func (s *shape) learn(op *lock.Op) {
 	for _, a := range op.SQL.Set {
 		columns = append(columns, a.Column)
 		if unchanged(op, a) {
+			s.echoed[a.Column] = true
 			continue
 		}
 		sets = append(sets, a.Column)
@@ -159,7 +185,7 @@ func (c *kase) rowOf(op *lock.Op) string {
 	if len(parts) == 0 && guarded && s.keyed() {
 		return unknownRow
 	}
-	row := rowName(op, parts)
+	row := rowName(op, s.needed(op, parts))
 	if guarded && s.ambiguous(row) {
 		return unknownRow
 	}
