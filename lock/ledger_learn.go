@@ -179,7 +179,7 @@ func (l *Ledger) replyStore(op *Op) {
 
 func (l *Ledger) grantStore(k *keyState, op *Op) {
 	if cur := k.current; cur != nil && cur.Token.Same(op.Token) && cur.Session == op.Session {
-		cur.known, cur.knownBy, cur.Gone = Lease(op, op.TTL), op.R, nil
+		cur.set(op)
 		cur.Renewals++
 		cur.settle()
 		return

@@ -256,7 +256,8 @@ func (l *Ledger) replyRenew(op *Op) {
 		return
 	}
 	if moved := l.renewed(k, op); moved != nil && moved.Lock == IDOf(op) {
-		moved.known, moved.knownBy, moved.GuessedLease, moved.Gone = Lease(op, op.TTL), op.R, op.Guessed, nil
+		moved.set(op)
+		moved.GuessedLease = op.Guessed
 		if moved.TTL == 0 {
 			moved.TTL = op.TTL
 		}

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -117,7 +118,8 @@ type Term struct {
 
 	reread   bool     // Grant is a copy from before it was delivered
 	known    Interval // the lease's end as of the last answer
-	knownBy  Instant  // when that was; 0: at the grant
+	knownBy  Interval // F and R of what was answered so; zero: the grant
+	denied   []*Op    // answers that the token is not held, which may be later than that
 	inflight int      // renewals that have no answer
 	inEarly  Instant  // earliest end that one of those could make
 }
@@ -143,8 +145,8 @@ func Lease(op *Op, ttl time.Duration) Interval {
 // running: by the clock, and by no answer to the owner that it had gone.
 func (t *Term) Held() Instant {
 	until := t.clock().Earliest
-	if t.Gone != nil {
-		until = min(until, t.Gone.F)
+	for _, op := range t.denied {
+		until = min(until, op.F)
 	}
 	return until
 }
@@ -163,11 +165,30 @@ func (t *Term) settle() {
 	}
 }
 
-// gone notes that the owner was answered that it held nothing, unless that may
-// have been before the lease was set last.
+// maxDenied is how many such answers of one term are kept: the first ones tell.
+const maxDenied = 64
+
+// gone notes that the owner was answered that it held nothing. If that may have
+// been before the lease was set last, it does not show that it is over.
 func (t *Term) gone(op *Op) {
-	if t.Gone == nil && op.Guarded && !op.Guessed && op.F >= max(t.knownBy, t.Grant.R) {
+	set := t.knownBy
+	if set == (Interval{}) {
+		set = Interval{t.Grant.F, t.Grant.R}
+	}
+	if !op.Guarded || op.Guessed || op.R <= set.Earliest {
+		return
+	}
+	if len(t.denied) < maxDenied {
+		t.denied = append(t.denied, op)
+	}
+	if t.Gone == nil && op.F >= set.Latest {
 		t.Gone = op
 		t.settle()
 	}
+}
+
+// set notes that an answered op set the lease anew.
+func (t *Term) set(op *Op) {
+	t.known, t.knownBy, t.Gone = Lease(op, op.TTL), Interval{op.F, op.R}, nil
+	t.denied = slices.DeleteFunc(t.denied, func(d *Op) bool { return d.R <= op.F })
 }
