@@ -42,6 +42,7 @@ type tally struct {
 	start   int64
 	known   bool // start is
 	unsure  int  // bases that are not certain
+	unnamed bool // it is not certain that the writes are of the counter's row
 }
 
 func (c *kase) counter(inv Invariant) {
@@ -49,6 +50,9 @@ func (c *kase) counter(inv Invariant) {
 		intents: map[*read]*intent{}, summed: map[*write]*intent{},
 		out: Counter{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column, Start: inv.Start, End: inv.End}}
 	writes := t.ofRow(t.writes())
+	for _, w := range writes {
+		t.place(w)
+	}
 	for _, w := range writes[t.epoch(writes):] {
 		t.add(w)
 	}
@@ -66,12 +70,17 @@ func (c *kase) counter(inv Invariant) {
 	c.out.Counters = append(c.out.Counters, t.out)
 }
 
-var condition = regexp.MustCompile(`(?i)(?:where|and)\s+"?(\w+)"?\s*=\s*(-?\d+)`)
+var condition = regexp.MustCompile(`(?i)(?:where|and)\s+"?(\w+)"?\s*=\s*(?:(-?\d+)|'(?:[^']|'')*')`)
 
-// conditions returns the comparisons with integers in a query.
+// conditions returns the comparisons with integers and texts in a query. The
+// value of a text is not known: a history keeps it as a hash only.
 func conditions(query string) []lock.Cond {
 	var out []lock.Cond
 	for _, m := range condition.FindAllStringSubmatch(query, -1) {
+		if m[2] == "" {
+			out = append(out, lock.Cond{Column: m[1], Op: "="})
+			continue
+		}
 		n, err := strconv.ParseInt(m[2], 10, 64)
 		if err == nil {
 			out = append(out, lock.Cond{Column: m[1], Op: "=", Value: lock.Value{Int: n, IsInt: true}})
@@ -98,6 +107,11 @@ func (t *tally) before(w *write) bool {
 	return t.inv.HasStart && t.inv.ReadAt != 0 && w.state == accepted && w.hi <= t.inv.ReadAt
 }
 
+// straddles reports whether the first reading may have what the write did, or not.
+func (t *tally) straddles(w *write) bool {
+	return t.inv.HasStart && t.out.Epochs == 0 && w.lo < t.inv.ReadAt && t.inv.ReadAt < w.hi
+}
+
 // ofRow leaves out the writes that insert or delete another row than the one that
 // is updated, and gives the sum up where that cannot be told.
 func (t *tally) ofRow(writes []*write) []*write {
@@ -122,15 +136,44 @@ func (t *tally) ofRow(writes []*write) []*write {
 	return out
 }
 
+// place gives the sum up if the write may be of another row than the one that the
+// query reads: it does not name that by the query's own columns. Of one that the
+// query names by a text it is not certain.
+func (t *tally) place(w *write) {
+	if len(w.op.SQL.Where) == 0 && !w.op.SQL.Opaque && w.op.Verb != "INSERT" {
+		return // it is of every row
+	}
+	for _, q := range t.conds {
+		v, ok := columnIn(w, q.Column)
+		switch {
+		case !ok || q.Value.IsInt && !v.IsInt:
+			t.out.Unbounded = true
+		case !q.Value.IsInt:
+			t.unnamed = true
+		}
+	}
+}
+
+// columnIn returns the value of a column in the row that a write is of.
+func columnIn(w *write, column string) (lock.Value, bool) {
+	for _, g := range w.op.SQL.Where {
+		if g.Column == column && g.Op == "=" && g.Value.Known() {
+			return g.Value, true
+		}
+	}
+	a, ok := w.assigns(column)
+	return a.Value, ok && w.op.Verb == "INSERT" && a.Value.Known()
+}
+
 // concerns reports whether the write may have changed the counter.
 func (t *tally) concerns(w *write) bool {
 	for _, q := range t.conds {
 		for _, g := range w.op.SQL.Where {
-			if g.Column == q.Column && g.Op == "=" && g.Value.IsInt && g.Value.Int != q.Value.Int {
+			if g.Column == q.Column && g.Op == "=" && g.Value.IsInt && q.Value.IsInt && g.Value.Int != q.Value.Int {
 				return false
 			}
 		}
-		if a, ok := w.assigns(q.Column); ok && w.op.Verb == "INSERT" && a.Value.IsInt && a.Value.Int != q.Value.Int {
+		if a, ok := w.assigns(q.Column); ok && w.op.Verb == "INSERT" && a.Value.IsInt && q.Value.IsInt && a.Value.Int != q.Value.Int {
 			return false
 		}
 	}
@@ -242,7 +285,7 @@ func (t *tally) count(i *intent) {
 	step, known := t.step(i)
 	t.cited = append(t.cited, i.final.op)
 	switch {
-	case i.final.state == accepted && known:
+	case i.final.state == accepted && known && !t.straddles(i.final):
 		t.out.Acknowledged += step
 	case known:
 		t.out.Unknown++
@@ -329,6 +372,10 @@ func (t *tally) judge() {
 	if t.unsure > 0 {
 		v.Level = Likely
 		p.say("Of %d writes it is not certain from which read they were computed.", t.unsure)
+	}
+	if t.unnamed && v.Level == Proven {
+		v.Level = Likely
+		p.say("The query names its row by a text, which the record does not keep: the writes may be of another one.")
 	}
 	if len(t.c.in.Gaps) > 0 && v.Level == Proven {
 		v.Level = Likely

@@ -1,0 +1,55 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+func tallied(t *testing.T, change func(*Invariant)) Result {
+	t.Helper()
+	s := &script{hash: lock.NewHasher([]byte("script")), lease: 500e6, label: map[string]uint64{}}
+	for _, line := range [][]string{
+		{"counter", "counter.value", "7", "7"},
+		{"A", "acquire", "lock:c=a", "10-11"},
+		{"A", "select", "counter[id=1]", "value=7", "20-21"},
+		{"A", "update", "counter[id=1]", "value:=8", "30-40"},
+		{"A", "release", "lock:c=a", "50-51"},
+	} {
+		if err := s.line(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(&s.in.Invariants[0])
+	return Judge(s.in)
+}
+
+func TestCounterRowByItsQuery(t *testing.T) {
+	for query, want := range map[string]Level{
+		"SELECT value FROM counter":                              Proven,
+		"SELECT value FROM counter WHERE id = 1":                 Proven,
+		"SELECT value FROM counter WHERE name = 'main'":          "",
+		"SELECT value FROM counter WHERE id = 'it''s'":           Likely,
+		"SELECT value FROM counter WHERE id = 1 AND tenant = 2":  "",
+		"SELECT value FROM counter WHERE id = 1 AND name = 'it'": "",
+	} {
+		r := tallied(t, func(inv *Invariant) { inv.Query = query })
+		var got Level
+		if len(r.Verdicts) > 0 {
+			got = r.Verdicts[0].Level
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
+
+// The first reading is of some instant before ReadAt: a write that was under way
+// then may be in it.
+func TestAWriteThatWasUnderWayAtTheFirstReading(t *testing.T) {
+	for at, want := range map[lock.Instant]int{25e6: 1, 35e6: 0, 45e6: 0} {
+		if r := tallied(t, func(inv *Invariant) { inv.ReadAt = at }); len(r.Verdicts) != want {
+			t.Errorf("read at %v: %d verdicts, want %d", at, len(r.Verdicts), want)
+		}
+	}
+}
