@@ -53,3 +53,11 @@ func TestAWriteThatWasUnderWayAtTheFirstReading(t *testing.T) {
 		}
 	}
 }
+
+func TestNoStepWasSeenAndSomeWereLost(t *testing.T) {
+	inv := Invariant{Name: "n", Kind: "counter", Query: "SELECT value FROM counter", Table: "counter", Column: "value", Start: 7, End: 9, HasStart: true, HasEnd: true}
+	r := Judge(Input{Gaps: []Gap{{At: 5, Lost: 1}}, Invariants: []Invariant{inv}})
+	if len(r.Verdicts) != 1 || r.Verdicts[0].Level != Likely {
+		t.Errorf("%+v", r.Verdicts)
+	}
+}
