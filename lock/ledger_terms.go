@@ -5,9 +5,16 @@ import (
 	"slices"
 )
 
+// mostRefusals is how many keys a process's refusals are remembered for: a
+// service that takes a key for each message would add to them for ever.
+const mostRefusals = 1024
+
 func (l *Ledger) replyAcquire(op *Op) {
 	a, id := l.actor(op.Actor), IDOf(op)
 	if op.Outcome != Granted {
+		if len(a.refused) >= mostRefusals && !l.keepAll {
+			clear(a.refused)
+		}
 		a.refused[id] = op
 		return
 	}

@@ -278,12 +278,18 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 				continue
 			}
 			kept = append(kept, a)
-			if !sameClient(a, b) && !a.Token.Same(b.Token) {
+			if !sameClient(a, b) && !a.Token.Same(b.Token) && !c.otherWayRound(a, b) {
 				f(a, b)
 			}
 		}
 		active = append(kept, b)
 	}
+}
+
+// otherWayRound reports whether the two grants, which the replies show in one
+// order, may have happened in the other, with a release of b's in between.
+func (c *kase) otherWayRound(a, b *lock.Term) bool {
+	return b.Grant.F < a.Grant.R && c.removable(b, a.Grant)
 }
 
 // sameHolder reports whether one client took the lock again with its own token.
