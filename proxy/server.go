@@ -160,11 +160,12 @@ func (s *Server) end(c *conn, sess *Session, t Tracker) {
 	s.Log.Info("session ended", "session", c.id)
 }
 
+// unreachable says so before the client can hear of it and end the run.
 func (s *Server) unreachable(ctx context.Context, client net.Conn, r Route, err error) {
-	client.Close()
 	if ctx.Err() == nil {
 		s.Log.Error("upstream cannot be reached", "proxy", r.Protocol, "upstream", r.Upstream, "err", err)
 	}
+	client.Close()
 }
 
 func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {
