@@ -17,6 +17,14 @@ const (
 	fenceKey = "fence:account:1"
 )
 
+// What Postgres says when two processes make one table; see appendix A of its
+// manual.
+const (
+	duplicateTable  = "42P07"
+	duplicateObject = "42710"
+	uniqueViolation = "23505"
+)
+
 // acquireFenced takes lock and fence in one step, or a late fence could
 // overtake an early one.
 const acquireFenced = `
@@ -126,11 +134,7 @@ func (s *service) store(ctx context.Context, cents, fence int64) (stored bool, e
 func (s *service) create(ctx context.Context) error {
 	_, err := s.pg.Exec(ctx, `CREATE TABLE IF NOT EXISTS account (id int PRIMARY KEY,
 		balance bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0)`)
-	var raced *pgconn.PgError
-	if errors.As(err, &raced) && (raced.Code == "23505" || raced.Code == "42P07") {
-		err = nil
-	}
-	if err != nil {
+	if err != nil && !raced(err) {
 		return fmt.Errorf("create account: %w", err)
 	}
 	_, err = s.pg.Exec(ctx, "INSERT INTO account (id, balance, fence) VALUES (1, 0, 0) ON CONFLICT (id) DO NOTHING")
@@ -138,4 +142,19 @@ func (s *service) create(ctx context.Context) error {
 		return fmt.Errorf("create account: %w", err)
 	}
 	return nil
+}
+
+// raced reports whether another process made the same table a moment earlier:
+// IF NOT EXISTS does not lock what is not there, and the loser hears of the
+// table, of its row type or of a catalogue's unique index.
+func raced(err error) bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Code {
+	case duplicateTable, duplicateObject, uniqueViolation:
+		return true
+	}
+	return false
 }

@@ -116,7 +116,7 @@ async def create(pg):
         await pg.execute(
             "CREATE TABLE IF NOT EXISTS stock (id int PRIMARY KEY,"
             " reserved bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0)")
-    except (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
+    except (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError):
         pass
     await pg.execute("INSERT INTO stock (id, reserved, fence) VALUES (1, 0, 0) ON CONFLICT (id) DO NOTHING")
 
