@@ -17,7 +17,7 @@ const (
 	Request Kind = iota + 1 // client to upstream: Op's request is whole
 	Reply                   // upstream to client: Op's reply is whole and its outcome filled in
 	Settle                  // upstream to client: the implicit transaction of Op, replied to before, has ended
-	Answer                  // client to upstream: the proxy answers with Bytes itself; [Start, End) is not forwarded
+	Answer                  // either way: [Start, End) is not forwarded, and the client gets Bytes at this place of its stream
 	Blind                   // from End on the stream is passed on without being read; Reason says why
 )
 
@@ -48,3 +48,15 @@ type Tracker interface {
 
 // MaxHeld is the most that a tracker withholds in one direction, in bytes.
 const MaxHeld = 1 << 20
+
+// A Skipper is a tracker that knows ahead what it will not look at: the rest of
+// a large body, or all of a stream that it has given up. The driver then lets
+// the kernel move those bytes.
+type Skipper interface {
+	// Rest returns how many of the next bytes, from the client or else from
+	// upstream, will be neither read nor withheld whatever they are; 0 if the
+	// next byte has to be fed.
+	Rest(fromClient bool) int64
+	// Skip notes that n of them, at most Rest, have been forwarded unseen.
+	Skip(fromClient bool, n int64)
+}
