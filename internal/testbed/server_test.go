@@ -113,3 +113,34 @@ func TestLongFolderIsRefusedByName(t *testing.T) {
 		t.Errorf("got %v, want the socket's path refused", err)
 	}
 }
+
+func TestPostgres18AcceptsAndStops(t *testing.T) {
+	stopsAndFreesPort(t, Postgres18(t))
+}
+
+// Root's clone may be closed to the user whom Postgres runs as.
+func TestPostgres18FromAClosedFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root becomes another user")
+	}
+	installed, err := above(native)
+	var missing *MissingError
+	if errors.As(err, &missing) && os.Getenv("CI") == "" {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(closed, filepath.Dir(native)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := copyTree(t.Context(), installed, filepath.Join(closed, native)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(closed)
+	stopsAndFreesPort(t, Postgres18(t))
+}

@@ -20,6 +20,12 @@ func Postgres(t testing.TB) *Server {
 	return serve(t, StartPostgres)
 }
 
+// Postgres18 is like [Postgres] for [StartPostgres18].
+func Postgres18(t testing.TB) *Server {
+	t.Helper()
+	return serve(t, StartPostgres18)
+}
+
 func serve(t testing.TB, start func(context.Context, string) (*Server, error)) *Server {
 	t.Helper()
 	s, err := start(t.Context(), folder(t))
