@@ -36,7 +36,7 @@ type Server struct {
 
 	sessions atomic.Uint64
 	live     atomic.Int64
-	blind    atomic.Int64
+	desyncs  atomic.Int64
 
 	mu      sync.Mutex
 	reached map[string]error // by upstream: nil once a dial succeeded, else the last error
@@ -49,8 +49,9 @@ type Tracker struct {
 	Ended      func()        // told when the session has ended; may be nil
 }
 
-// Blind counts the connections that were passed on without being read.
-func (s *Server) Blind() int64 { return s.blind.Load() }
+// Desyncs counts the connections that could not be followed any further, and
+// were passed on unread from there.
+func (s *Server) Desyncs() int64 { return s.desyncs.Load() }
 
 // Live counts the sessions that are open.
 func (s *Server) Live() int64 { return s.live.Load() }
@@ -138,8 +139,8 @@ func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
 	t := s.Track(r, id)
 	c := s.Engine.Open(id, Peer{Owner: <-owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
 	sess := NewSession(s.Engine, c, t, func(reason string) {
-		s.blind.Add(1)
-		s.Log.Warn("connection passed on unread", "session", id, "proxy", r.Protocol, "reason", reason)
+		s.desyncs.Add(1)
+		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
 	})
 	s.Log.Info("session began", "session", id, "proxy", r.Protocol, "client", client.RemoteAddr().String(), "pid", c.peer.Owner.PID)
 	d := &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder()}

@@ -227,8 +227,8 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	r.Seed, r.Repeat = w.setup.seed, w.repeat()
 	r.Watching = len(w.setup.rules) == 0
 	r.Elapsed = elapsed
-	if n := w.daemon.server.Blind(); n > 0 {
-		r.Blind = append(r.Blind, fmt.Sprintf("%d connections were passed on without being read", n))
+	if n := w.daemon.server.Desyncs(); n > 0 {
+		r.Blind = append(r.Blind, fmt.Sprintf("desync: %d connections could not be followed to their end, and were passed on unread from there", n))
 	}
 }
 

@@ -234,7 +234,7 @@ func (pl *player) describe(m wire.Mark) string {
 	case wire.Answer:
 		return fmt.Sprintf("answer %s", m.Bytes)
 	case wire.Blind:
-		return "blind " + m.Reason
+		return "blind " + strings.TrimPrefix(m.Reason, fmt.Sprintf("at byte %d: ", m.Start)) // the offset is told, and is not of interest here
 	}
 	op := m.Op
 	var b strings.Builder

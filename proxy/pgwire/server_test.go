@@ -120,7 +120,7 @@ func outcomes(marks []wire.Mark) []string {
 	for _, m := range marks {
 		switch {
 		case m.Kind == wire.Blind:
-			out = append(out, "blind "+m.Reason)
+			out = append(out, "blind "+strings.TrimPrefix(m.Reason, fmt.Sprintf("at byte %d: ", m.Start)))
 		case m.Kind == wire.Reply && m.Op.Kind != lock.Other:
 			s := fmt.Sprintf("%s %s %d", m.Op.Verb, m.Op.Outcome, m.Op.Rows)
 			for _, c := range m.Op.Row {

@@ -123,7 +123,7 @@ func (t *Tracker) taken() []wire.Mark {
 
 // blind gives the connection up, from the offset on.
 func (t *Tracker) blind(from int64, format string, args ...any) {
-	t.marks = append(t.marks, wire.Mark{Kind: wire.Blind, Start: from, End: from, Reason: fmt.Sprintf(format, args...)})
+	t.marks = append(t.marks, wire.Mark{Kind: wire.Blind, Start: from, End: from, Reason: fmt.Sprintf("at byte %d: "+format, append([]any{from}, args...)...)})
 	t.pass()
 }
 
