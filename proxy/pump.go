@@ -17,9 +17,6 @@ type Recorder interface {
 	End(session uint64, at lock.Instant, seq uint64)
 }
 
-// readSize is what one read asks for, in bytes.
-const readSize = 32 << 10
-
 // A driver owns the two sockets of a session.
 type driver struct {
 	session  *Session
@@ -69,21 +66,22 @@ func (d *driver) pump(ctx context.Context, dir Direction, from, to net.Conn) {
 }
 
 func (d *driver) copy(ctx context.Context, dir Direction, from, to net.Conn) error {
-	buf := make([]byte, 0, readSize)
+	w := newWindow(from)
+	defer w.close()
 	for {
-		buf = room(buf)
-		n, err := from.Read(buf[len(buf):cap(buf)])
-		if n > 0 {
-			d.session.Feed(dir, buf[len(buf):len(buf)+n], d.clock())
-			buf = buf[:len(buf)+n]
-			rest, err := d.forward(ctx, dir, buf, to)
+		chunk, err := w.read()
+		if len(chunk) > 0 {
+			sent, err := d.take(ctx, dir, w, chunk, to)
 			if err != nil {
 				return err
 			}
-			buf = buf[:copy(buf[:cap(buf)], rest)]
+			w.drop(sent)
+		}
+		if err == nil && w.filled() {
+			err = d.splice(dir, w, to)
 		}
 		if err == io.EOF {
-			return d.flush(dir, buf, to)
+			return d.flush(w.held(), to)
 		}
 		if err != nil {
 			return err
@@ -91,18 +89,17 @@ func (d *driver) copy(ctx context.Context, dir Direction, from, to net.Conn) err
 	}
 }
 
-// room makes sure that a read finds space behind what is withheld.
-func room(buf []byte) []byte {
-	if cap(buf)-len(buf) >= readSize/2 {
-		return buf
+// take feeds a chunk and returns how many of the bytes at hand are dealt with.
+func (d *driver) take(ctx context.Context, dir Direction, w *window, chunk []byte, to net.Conn) (int, error) {
+	step := d.session.Feed(dir, chunk, d.clock())
+	if step.Forward == len(w.held()) && !step.Report && step.Gate == nil && !step.More {
+		return to.Write(w.held())
 	}
-	bigger := make([]byte, len(buf), 2*cap(buf))
-	copy(bigger, buf)
-	return bigger
+	return d.follow(ctx, dir, step, w.held(), to)
 }
 
 // flush writes what was withheld for a frame that will never be whole.
-func (d *driver) flush(dir Direction, rest []byte, to net.Conn) error {
+func (d *driver) flush(rest []byte, to net.Conn) error {
 	if len(rest) == 0 {
 		return nil
 	}
@@ -110,31 +107,33 @@ func (d *driver) flush(dir Direction, rest []byte, to net.Conn) error {
 	return err
 }
 
-// forward takes the steps that the session allows and returns what it withholds.
-func (d *driver) forward(ctx context.Context, dir Direction, buf []byte, to net.Conn) ([]byte, error) {
+// follow takes the steps that the session allows and returns how many bytes
+// they dealt with.
+func (d *driver) follow(ctx context.Context, dir Direction, step Step, buf []byte, to net.Conn) (int, error) {
+	done := 0
 	for {
-		step := d.session.Next(dir, d.clock())
 		if step.Forward > 0 {
-			if _, err := to.Write(buf[:step.Forward]); err != nil {
-				return nil, err
+			if _, err := to.Write(buf[done : done+step.Forward]); err != nil {
+				return done, err
 			}
+		}
+		if step.Report {
 			d.record(dir)
 		}
-		buf = buf[step.Forward+step.Drop:]
+		done += step.Forward + step.Drop
 		if len(step.Answer) > 0 {
 			if _, err := d.client.Write(step.Answer); err != nil {
-				return nil, err
+				return done, err
 			}
 		}
 		if step.Gate != nil {
 			if err := d.wait(ctx, step.Gate); err != nil {
-				return nil, err
+				return done, err
 			}
-			continue
+		} else if !step.More {
+			return done, nil
 		}
-		if !step.More {
-			return buf, nil
-		}
+		step = d.session.Next(dir, d.clock())
 	}
 }
 

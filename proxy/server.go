@@ -138,7 +138,7 @@ func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
 	c := s.Engine.Open(id, Peer{Owner: <-owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
-	sess := NewSession(s.Engine, c, t, func(reason string) {
+	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
 	})

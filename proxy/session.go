@@ -18,11 +18,12 @@ const (
 )
 
 // A Step tells the driver what to do with the bytes that it has read and not
-// yet written: forward the first Forward bytes in one write, discard Drop bytes
-// behind them, write Answer to the client, then wait for Gate if there is one.
-// With More or a Gate, Next has to be called again.
+// yet written: forward the first Forward bytes in one write, call Sent if Report
+// says so, discard Drop bytes behind them, write Answer to the client, then wait
+// for Gate if there is one. With More or a Gate, Next has to be called again.
 type Step struct {
 	Forward int
+	Report  bool
 	Drop    int
 	Answer  []byte
 	Gate    *Gate
@@ -37,6 +38,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	tracker wire.Tracker
+	skipper wire.Skipper // the tracker, if it is one
 	engine  *Engine
 	flows   [2]flow
 	asked   []*lock.Op // requests that passed and have no reply, or no end of their transaction; oldest first
@@ -69,26 +71,67 @@ type landing struct {
 // NewSession returns a session on an open connection of the engine. blind is
 // told, at most once, why the stream is not read any further.
 func NewSession(e *Engine, c *conn, t wire.Tracker, blind func(reason string)) *Session {
-	return &Session{conn: c, engine: e, tracker: t, blind: blind}
+	s := &Session{conn: c, engine: e, tracker: t, blind: blind}
+	s.skipper, _ = t.(wire.Skipper)
+	return s
 }
 
-// Feed scans the next bytes of a direction, read at the instant now. The chunk
-// is not kept.
-func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) {
+// Feed scans the next bytes of a direction, read at the instant now, and says
+// what may go on. The chunk is not kept.
+func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.flows[dir]
 	f.fed += int64(len(chunk))
-	f.arrived = append(f.arrived, arrival{f.fed, now})
 	before := len(f.marks)
 	if dir == ToUpstream {
 		f.marks, f.clear = s.tracker.Client(chunk, f.marks)
 	} else {
 		f.marks, f.clear = s.tracker.Upstream(chunk, f.marks)
 	}
+	if len(f.marks) == 0 && f.clear == f.fed && len(f.landing) == 0 && !s.stalled() {
+		return f.whole()
+	}
+	f.arrived = append(f.arrived, arrival{f.fed, now})
 	for _, m := range f.marks[before:] {
 		s.stamp(m, f, now)
 	}
+	return s.next(f, now)
+}
+
+// stalled reports whether both directions wait.
+func (s *Session) stalled() bool {
+	g := s.conn.stall.Load()
+	return g != nil && !g.Opened()
+}
+
+// whole lets everything go on: nothing in it concerns anybody.
+func (f *flow) whole() Step {
+	n := int(f.fed - f.base)
+	f.base, f.arrived = f.fed, f.arrived[:0]
+	return Step{Forward: n}
+}
+
+// Rest returns how many of the next bytes of a direction may be moved without
+// being fed, if everything before them has been forwarded.
+func (s *Session) Rest(dir Direction) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.flows[dir]
+	if s.skipper == nil || f.base != f.fed || len(f.marks) > 0 || s.stalled() {
+		return 0
+	}
+	return s.skipper.Rest(dir == ToUpstream)
+}
+
+// Skip notes that n bytes of a direction, at most Rest, were forwarded unseen.
+func (s *Session) Skip(dir Direction, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.flows[dir]
+	s.skipper.Skip(dir == ToUpstream, n)
+	f.fed += n
+	f.base, f.clear = f.fed, f.fed
 }
 
 func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
@@ -115,13 +158,22 @@ func (f *flow) arrivalOf(offset int64, now lock.Instant) lock.Instant {
 	return now
 }
 
-// Next decides the moments found so far in a direction, as far as it can, and
-// says what may go on. It is called after each Feed, and again after the gate
-// of the last step has opened.
+// Next says what more may go on, after the gate of the last step has opened or
+// where that step had more.
 func (s *Session) Next(dir Direction, now lock.Instant) Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &s.flows[dir]
+	return s.next(&s.flows[dir], now)
+}
+
+// next decides the moments found so far in a direction, as far as it can.
+func (s *Session) next(f *flow, now lock.Instant) Step {
+	step := s.advance(f, now)
+	step.Report = len(f.landing) > 0 || len(s.done) > 0
+	return step
+}
+
+func (s *Session) advance(f *flow, now lock.Instant) Step {
 	if g := s.conn.stall.Load(); g != nil && !g.Opened() {
 		return Step{Gate: g}
 	}
