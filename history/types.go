@@ -76,7 +76,8 @@ type End struct {
 	Seq     uint64       `json:"seq,omitempty"` // its place in the order of requests and replies; 0: not known
 }
 
-// A Gap is a stretch of which the record is not complete.
+// A Gap is a stretch of which the record is not complete: it lacks Lost entries,
+// none of which came later than At.
 type Gap struct {
 	At   lock.Instant `json:"at"`
 	Lost int          `json:"lost"`

@@ -71,7 +71,8 @@ func (w *Writer) End(session uint64, at lock.Instant, seq uint64) {
 	}{"end", End{session, at, seq}})
 }
 
-// Gap appends that the record lacks lost ops before at, and why.
+// Gap appends that the record lacks lost entries at this place, none of which
+// came later than at, and why.
 func (w *Writer) Gap(at lock.Instant, lost int, why string) {
 	w.put(struct {
 		Type string `json:"type"`

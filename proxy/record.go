@@ -8,77 +8,170 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// queued is how many lines may wait for the disk before the wire has to.
+// queued is how many entries may wait for the disk.
 const queued = 4096
 
-// A Record writes the history from one goroutine, so that a session waits for
-// the disk only when the queue is full: the wire is slowed rather than a line
-// lost. Its methods may be called concurrently, until Close.
+// WhenFull says what a [Record] does when its queue is full.
+type WhenFull int
+
+// What may be done.
+const (
+	Wait WhenFull = iota // whoever records waits, and with it the wire: nothing is lost
+	Drop                 // what comes is dropped and counted, and a gap says so: the wire does not wait
+)
+
+// slow is why a record has a gap.
+const slow = "the disk was slower than the traffic"
+
+// A Record writes the history from one goroutine, so that a session has to do
+// with the disk only when the queue is full. Its methods may be called
+// concurrently, but nothing may be recorded once Close has been called.
 type Record struct {
-	lines  chan func(*history.Writer)
 	engine *Engine
 	writer *history.Writer
 	flush  func() error
+	full   WhenFull
 	ended  sync.WaitGroup
+
+	mu     sync.Mutex
+	room   sync.Cond // the writer has taken the queue
+	more   sync.Cond // the queue was empty, or closed is set
+	queue  []entry
+	lost   int          // since the queue was taken last: later than all that is in it
+	latest lock.Instant // of what was recorded or lost
+	total  int          // lost since the start
+	closed bool
+}
+
+// An entry is one line of the history. Exactly one of its fields is set.
+type entry struct {
+	op    *lock.Op
+	end   history.End
+	other func(*history.Writer) // what is rare
 }
 
 // NewRecord starts writing to w, which it owns until Close has returned. flush
 // is called when there is nothing more to write for now.
-func NewRecord(w *history.Writer, flush func() error, e *Engine) *Record {
-	r := &Record{lines: make(chan func(*history.Writer), queued), engine: e, writer: w, flush: flush}
+func NewRecord(w *history.Writer, flush func() error, e *Engine, full WhenFull) *Record {
+	r := &Record{engine: e, writer: w, flush: flush, full: full}
+	r.room.L, r.more.L = &r.mu, &r.mu
 	r.ended.Go(r.write)
 	return r
 }
 
 func (r *Record) write() {
 	_ = r.flush() // so that even a daemon that saw nothing leaves a header
-	for line := range r.lines {
-		line(r.writer)
-		if len(r.lines) == 0 {
-			_ = r.flush() // its error sticks, and Close returns it
+	var spare []entry
+	for {
+		batch, gap, ok := r.take(spare)
+		if !ok {
+			return
 		}
+		r.actors()
+		for _, e := range batch {
+			r.put(e)
+		}
+		if gap.Lost > 0 {
+			r.writer.Gap(gap.At, gap.Lost, gap.Why)
+		}
+		clear(batch) // the ops are not kept alive by it
+		spare = batch[:0]
 	}
 }
 
-// Op records a finished op, after the actor that it may be the first of, if it
-// matters to anybody.
-func (r *Record) Op(op *lock.Op) {
-	if !r.engine.Minds(op) {
-		return
+// take waits for entries and returns them, with the gap that follows them. ok is
+// false at the end.
+func (r *Record) take(spare []entry) (batch []entry, gap history.Gap, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 && !r.closed {
+		r.mu.Unlock()
+		_ = r.flush() // its error sticks, and Close returns it
+		r.mu.Lock()
 	}
-	r.lines <- func(w *history.Writer) {
-		r.actors(w)
-		w.Op(op)
+	for len(r.queue) == 0 && !r.closed {
+		r.more.Wait()
+	}
+	batch, r.queue = r.queue, spare
+	gap = history.Gap{At: r.latest, Lost: r.lost, Why: slow}
+	r.lost = 0
+	r.room.Broadcast()
+	return batch, gap, len(batch) > 0
+}
+
+// actors writes those that have got their label: an op is recorded after its
+// actor has one.
+func (r *Record) actors() {
+	for _, a := range r.engine.NewActors() {
+		r.writer.Actor(a)
+	}
+}
+
+func (r *Record) put(e entry) {
+	switch {
+	case e.op != nil:
+		r.writer.Op(e.op)
+	case e.other != nil:
+		e.other(r.writer)
+	default:
+		r.writer.End(e.end.Session, e.end.At, e.end.Seq)
+	}
+}
+
+// add queues an entry, of the instant at.
+func (r *Record) add(e entry, at lock.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = max(r.latest, at)
+	for len(r.queue) >= queued {
+		if r.full == Drop {
+			r.lost++
+			r.total++
+			return
+		}
+		r.room.Wait()
+	}
+	r.queue = append(r.queue, e)
+	if len(r.queue) == 1 {
+		r.more.Signal()
+	}
+}
+
+// Op records a finished op, if it matters to anybody.
+func (r *Record) Op(op *lock.Op) {
+	if r.engine.Minds(op) {
+		r.add(entry{op: op}, max(op.A, op.F, op.R, op.D, op.Z))
 	}
 }
 
 // End records the end of a session.
 func (r *Record) End(session uint64, at lock.Instant, seq uint64) {
-	r.lines <- func(w *history.Writer) { w.End(session, at, seq) }
+	r.add(entry{end: history.End{Session: session, At: at, Seq: seq}}, at)
 }
 
 // Injection records an injection that has ended.
 func (r *Record) Injection(in history.Injection) {
-	r.lines <- func(w *history.Writer) {
-		r.actors(w)
-		w.Injection(in)
-	}
+	r.add(entry{other: func(w *history.Writer) { w.Injection(in) }}, in.Ended)
 }
 
 // Invariants records the invariants with the readings that have come since.
 func (r *Record) Invariants(list []history.Invariant) {
-	r.lines <- func(w *history.Writer) { w.Invariants(list) }
+	r.add(entry{other: func(w *history.Writer) { w.Invariants(list) }}, 0)
 }
 
-func (r *Record) actors(w *history.Writer) {
-	for _, a := range r.engine.NewActors() {
-		w.Actor(a)
-	}
+// Lost returns how many entries were dropped since the start.
+func (r *Record) Lost() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
 }
 
 // Close writes what is queued, closes the writer and returns its first error.
 func (r *Record) Close() error {
-	close(r.lines)
+	r.mu.Lock()
+	r.closed = true
+	r.more.Signal()
+	r.mu.Unlock()
 	r.ended.Wait()
 	return errors.Join(r.writer.Close(), r.flush())
 }

@@ -278,7 +278,7 @@ func (s *stage) open() error {
 	s.engine = proxy.NewEngine(lock.NewLedger(s.decls), plan)
 	hash := lock.NewHasher([]byte("test"))
 	s.record = proxy.NewRecord(history.NewWriter(&s.file, history.Header{Schema: history.Schema, Started: s.start, Seed: 1},
-		func(string, string) bool { return true }), func() error { return nil }, s.engine)
+		func(string, string) bool { return true }), func() error { return nil }, s.engine, proxy.Wait)
 	scripts, cache := resp.NewScripts(), pgwire.NewCache()
 	s.server = &proxy.Server{
 		Engine: s.engine, Freezer: s, Clock: s.clock, Dial: s.net.Dial, Recorder: s.record,

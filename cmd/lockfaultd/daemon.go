@@ -59,8 +59,9 @@ func newClock() (time.Time, func() lock.Instant) {
 	return start, func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
 }
 
-// newDaemon wires everything and starts the runner. historyFile may be empty.
-func newDaemon(s *setup, up []netip.AddrPort, historyFile string, baseline func(context.Context, string) bool, log *slog.Logger) (*daemon, error) {
+// newDaemon wires everything and starts the runner. historyFile may be empty;
+// full says what happens when the disk cannot keep up with it.
+func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.WhenFull, baseline func(context.Context, string) bool, log *slog.Logger) (*daemon, error) {
 	plan, err := fault.NewPlan(s.rules, s.seed, s.limits)
 	if err != nil {
 		return nil, usageError{err}
@@ -80,7 +81,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, baseline func(
 		return nil, err
 	}
 	if historyFile != "" {
-		if err := d.openHistory(historyFile, start); err != nil {
+		if err := d.openHistory(historyFile, start, full); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +113,7 @@ func (d *daemon) injected(in history.Injection) {
 	}
 }
 
-func (d *daemon) openHistory(path string, start time.Time) error {
+func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("create history: %w", err)
@@ -123,7 +124,7 @@ func (d *daemon) openHistory(path string, start time.Time) error {
 	}
 	d.file = f
 	buffer := bufio.NewWriterSize(f, 64<<10)
-	d.record = proxy.NewRecord(history.NewWriter(buffer, h, d.setup.integers), buffer.Flush, d.engine)
+	d.record = proxy.NewRecord(history.NewWriter(buffer, h, d.setup.integers), buffer.Flush, d.engine, full)
 	return nil
 }
 

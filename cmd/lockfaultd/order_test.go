@@ -20,6 +20,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy"
 )
 
 // freezes is how many grants are frozen in TestFreezeIsConfirmedBeforeTheReplyGoes.
@@ -91,7 +92,7 @@ func serveOnce(t *testing.T, upstream, flag, rule string, use func(address strin
 		t.Fatal(err)
 	}
 	s := &setup{rules: []fault.Rule{r}, seed: 1}
-	d, err := newDaemon(s, upstreams([]endpoint{e}), file, nil, slog.New(slog.DiscardHandler))
+	d, err := newDaemon(s, upstreams([]endpoint{e}), file, proxy.Wait, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestBadMessagesHarmOnlyTheirOwnConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDaemon(&setup{seed: 1}, nil, "", nil, slog.New(slog.DiscardHandler))
+	d, err := newDaemon(&setup{seed: 1}, nil, "", proxy.Wait, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

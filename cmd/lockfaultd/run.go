@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/report"
 )
 
@@ -111,7 +112,7 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	if w.invariants, err = newInvariants(w.setup.invariants, w.database()); err != nil {
 		return err
 	}
-	if w.daemon, err = newDaemon(w.setup, upstreams(list), file, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
+	if w.daemon, err = newDaemon(w.setup, upstreams(list), file, proxy.Wait, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
 		return err
 	}
 	w.calm = context.AfterFunc(ctx, w.disarm)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy"
 )
 
 // defaultProxies are served when no proxy is named.
@@ -40,7 +41,7 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, err := newDaemon(s, upstreams(list), file, nil, logTo(stderr, o.verbose || len(s.rules) > 0))
+	d, err := newDaemon(s, upstreams(list), file, proxy.Drop, nil, logTo(stderr, o.verbose || len(s.rules) > 0))
 	if err != nil {
 		closeAll(list)
 		return err
@@ -51,7 +52,22 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	announceRules(stderr, s)
 	<-ctx.Done()
-	return d.close()
+	err = d.close()
+	d.admit(stderr)
+	return err
+}
+
+// admit says what was not seen, or not recorded.
+func (d *daemon) admit(w io.Writer) {
+	if n := d.server.Desyncs(); n > 0 {
+		fmt.Fprintf(w, "lockfaultd: desync: %d connections could not be followed to their end, and were passed on unread from there\n", n)
+	}
+	if d.record == nil {
+		return
+	}
+	if n := d.record.Lost(); n > 0 {
+		fmt.Fprintf(w, "lockfaultd: the history lacks %d entries, since the disk was slower than the traffic; its gaps tell where\n", n)
+	}
 }
 
 func announceRules(w io.Writer, s *setup) {

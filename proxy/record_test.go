@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A disk takes what is written only once it is there.
+type disk struct {
+	there chan struct{}
+	bytes.Buffer
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	<-d.there
+	return d.Buffer.Write(p)
+}
+
+// recording returns a record whose disk is not there yet.
+func recording(t *testing.T, full WhenFull) (*Record, *disk) {
+	t.Helper()
+	d := &disk{there: make(chan struct{})}
+	held := &bytes.Buffer{}
+	w := history.NewWriter(held, history.Header{}, nil)
+	flush := func() error {
+		_, err := held.WriteTo(d)
+		return err
+	}
+	return NewRecord(w, flush, engine(t), full), d
+}
+
+// finished is an op whose line tells its number.
+func finished(n int) *lock.Op {
+	at := lock.Instant(n)
+	return &lock.Op{Session: 1, Seq: uint64(n), Proto: lock.Redis, Kind: lock.Acquire, Verb: "SET", Key: "k", Outcome: lock.Refused, A: at, F: at, R: at, D: at}
+}
+
+// inHistory tells the lines of a history in order, ops that follow each other
+// as one.
+func inHistory(t *testing.T, text string) []string {
+	t.Helper()
+	h, err := history.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	from, ops := uint64(0), 0
+	told := func() {
+		if from != 0 {
+			out = append(out, fmt.Sprintf("ops %d-%d", from, h.Ops[ops-1].Seq))
+		}
+		from = 0
+	}
+	gaps := 0
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+		switch {
+		case strings.Contains(line, `"type":"op"`):
+			if ops++; from == 0 {
+				from = h.Ops[ops-1].Seq
+			}
+		case strings.Contains(line, `"type":"gap"`):
+			told()
+			g := h.Gaps[gaps]
+			out = append(out, fmt.Sprintf("gap of %d up to %d: %s", g.Lost, g.At, g.Why))
+			gaps++
+		default:
+			told()
+			out = append(out, line)
+		}
+	}
+	told()
+	return out
+}
+
+// A sidecar's traffic never waits for the disk: what does not fit is dropped
+// and counted, and the record says where, and how much.
+func TestRecordDropsRatherThanWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, d := recording(t, Drop)
+		synctest.Wait() // the writer waits for the disk, with the header
+		for n := 1; n <= queued+7; n++ {
+			r.Op(finished(n))
+		}
+		if r.Lost() != 7 {
+			t.Errorf("%d lost, want 7", r.Lost())
+		}
+		close(d.there)
+		synctest.Wait()
+		r.Op(finished(queued + 8))
+		r.End(1, 5000, 9000)
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			fmt.Sprintf("ops 1-%d", queued),
+			fmt.Sprintf("gap of 7 up to %d: %s", queued+7, slow),
+			fmt.Sprintf("ops %d-%d", queued+8, queued+8),
+			`{"type":"end","session":1,"at":5000,"seq":9000}`,
+		}
+		if got := inHistory(t, d.String()); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("the history has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// A gap that nothing follows is told at the end.
+func TestRecordTellsAGapAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, d := recording(t, Drop)
+		synctest.Wait()
+		for n := 1; n <= queued; n++ {
+			r.Op(finished(n))
+		}
+		r.End(1, 9999, 1)
+		closed := make(chan error)
+		go func() { closed <- r.Close() }()
+		synctest.Wait()
+		close(d.there)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		got := inHistory(t, d.String())
+		if want := "gap of 1 up to 9999: " + slow; got[len(got)-1] != want {
+			t.Errorf("the history ends with %q, want %q", got[len(got)-1], want)
+		}
+	})
+}
+
+// In a run the wire waits for the disk, and nothing is lost.
+func TestRecordWaitsRatherThanDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, d := recording(t, Wait)
+		synctest.Wait()
+		const most = 3*queued + 5
+		passed := 0
+		go func() {
+			for n := 1; n <= most; n++ {
+				r.Op(finished(n))
+				passed++
+			}
+		}()
+		synctest.Wait()
+		if passed != queued {
+			t.Errorf("%d ops passed a disk that is not there, want the %d that may wait", passed, queued)
+		}
+		close(d.there)
+		synctest.Wait()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if got, want := inHistory(t, d.String()), fmt.Sprintf("ops 1-%d", most); len(got) != 1 || got[0] != want || r.Lost() != 0 {
+			t.Errorf("the history has %q and lost %d, want %q alone", got, r.Lost(), want)
+		}
+	})
+}
+
+// What is recorded of an op costs no allocation on the session's goroutine.
+func TestRecordingAllocatesNothing(t *testing.T) {
+	r, d := recording(t, Drop)
+	op := finished(1)
+	n := testing.AllocsPerRun(queued/2, func() { r.Op(op) })
+	close(d.there)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if n != 0 {
+		t.Errorf("%v allocations for an op", n)
+	}
+}
