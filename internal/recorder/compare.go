@@ -1,0 +1,135 @@
+package recorder
+
+import "fmt"
+
+// A Report says how the connections of two recorders compare.
+type Report struct {
+	Conns     int   // of the outer recorder
+	Equal     int   // the same bytes in both directions
+	Cut       int   // broken, and equal as far as both recorders heard
+	Up, Down  int64 // bytes to the upstream and to the client, at the outer recorder
+	Different []string
+}
+
+// Compare matches the connections of the recorder on the clients' side with
+// those of the one on the server's side, by content.
+func Compare(outer, inner []*Conn) Report {
+	r := Report{Conns: len(outer)}
+	for _, c := range outer {
+		r.Up += c.ToUpstream.Bytes
+		r.Down += c.ToClient.Bytes
+	}
+	outer, inner = pairEqual(outer, inner)
+	r.Equal = r.Conns - len(outer)
+	for _, o := range outer {
+		i := closest(o, inner)
+		if i < 0 {
+			if o.empty() && o.Broken != "" {
+				r.Cut++ // it was gone before the proxy had dialled
+				continue
+			}
+			r.Different = append(r.Different, "only at the client's side: "+o.describe())
+			continue
+		}
+		n := inner[i]
+		inner[i] = inner[len(inner)-1]
+		inner = inner[:len(inner)-1]
+		if cut(o, n) {
+			r.Cut++
+			continue
+		}
+		r.Different = append(r.Different, differences(o, n)...)
+	}
+	for _, n := range inner {
+		r.Different = append(r.Different, "only at the server's side: "+n.describe())
+	}
+	return r
+}
+
+// pairEqual takes out the connections that are equal and returns the others.
+func pairEqual(outer, inner []*Conn) (restOuter, restInner []*Conn) {
+	same := map[string][]*Conn{}
+	for _, n := range inner {
+		k := n.key()
+		same[k] = append(same[k], n)
+	}
+	for _, o := range outer {
+		k := o.key()
+		if have := same[k]; len(have) > 0 {
+			same[k] = have[1:]
+			continue
+		}
+		restOuter = append(restOuter, o)
+	}
+	left := map[*Conn]bool{}
+	for _, have := range same {
+		for _, n := range have {
+			left[n] = true
+		}
+	}
+	for _, n := range inner {
+		if left[n] {
+			restInner = append(restInner, n)
+		}
+	}
+	return restOuter, restInner
+}
+
+func (c *Conn) key() string { return c.ToUpstream.key() + c.ToClient.key() }
+
+func (c *Conn) empty() bool { return c.ToUpstream.Bytes == 0 && c.ToClient.Bytes == 0 }
+
+func (c *Conn) describe() string {
+	s := fmt.Sprintf("a connection with %d bytes to the upstream and %d back, which began %q", c.ToUpstream.Bytes, c.ToClient.Bytes, c.ToUpstream.head[:min(80, len(c.ToUpstream.head))])
+	if c.Broken != "" {
+		s += " and broke (" + c.Broken + ")"
+	}
+	return s
+}
+
+// closest returns which connection has the longest equal start in both
+// directions; of several the one that is nearest in length.
+func closest(o *Conn, inner []*Conn) int {
+	best, score, gap := -1, int64(-1), int64(0)
+	for i, n := range inner {
+		c := o.ToUpstream.common(&n.ToUpstream) + o.ToClient.common(&n.ToClient)
+		g := distance(o.ToUpstream.Bytes, n.ToUpstream.Bytes) + distance(o.ToClient.Bytes, n.ToClient.Bytes)
+		if c > score || c == score && g < gap {
+			best, score, gap = i, c, g
+		}
+	}
+	return best
+}
+
+func distance(a, b int64) int64 { return max(a, b) - min(a, b) }
+
+// cut reports whether two sides of one connection differ only by what was lost
+// when it broke: the end of a stream, on the side to which it flowed.
+func cut(o, n *Conn) bool {
+	return (o.Broken != "" || n.Broken != "") &&
+		n.ToUpstream.startOf(&o.ToUpstream) && o.ToClient.startOf(&n.ToClient)
+}
+
+func differences(o, n *Conn) []string {
+	var out []string
+	if o.ToUpstream.key() != n.ToUpstream.key() {
+		out = append(out, difference("to the upstream", &o.ToUpstream, &n.ToUpstream, o, n))
+	}
+	if o.ToClient.key() != n.ToClient.key() {
+		out = append(out, difference("to the client", &o.ToClient, &n.ToClient, o, n))
+	}
+	return out
+}
+
+func difference(direction string, o, n *Stream, oc, nc *Conn) string {
+	at := o.common(n)
+	return fmt.Sprintf("%s, at byte %d or up to %d behind it:\n\tclient's side %s%s\n\tserver's side %s%s",
+		direction, at, blockSize, o.show(at), ending(oc), n.show(at), ending(nc))
+}
+
+func ending(c *Conn) string {
+	if c.Broken == "" {
+		return ""
+	}
+	return " (" + c.Broken + ")"
+}
