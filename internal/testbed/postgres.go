@@ -29,9 +29,10 @@ const postgresFolders = "/usr/lib/postgresql/*/bin"
 // StartPostgres makes a cluster in dir/data and starts it: superuser
 // postgres, every local connection trusted, no fsync, a Unix socket in dir. It
 // returns once clients are accepted. As root it becomes the user postgres for
-// it, to whom dir is given; every folder above dir must let that user pass. A
+// it, to whom dir is given; every folder above dir must let that user pass.
+// Settings are added to its command line, such as "max_connections=500". A
 // missing program is a *[MissingError].
-func StartPostgres(ctx context.Context, dir string) (*Server, error) {
+func StartPostgres(ctx context.Context, dir string, settings ...string) (*Server, error) {
 	initdb, err := lookPath("initdb", "postgresql", postgresFolders)
 	if err != nil {
 		return nil, err
@@ -40,11 +41,11 @@ func StartPostgres(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return makeCluster(ctx, initdb, program, dir)
+	return makeCluster(ctx, initdb, program, dir, settings...)
 }
 
 // makeCluster is StartPostgres with programs that have been found.
-func makeCluster(ctx context.Context, initdb, program, dir string) (*Server, error) {
+func makeCluster(ctx context.Context, initdb, program, dir string, settings ...string) (*Server, error) {
 	if socket := filepath.Join(dir, ".s.PGSQL.65535"); len(socket) > socketPathLimit {
 		return nil, fmt.Errorf("start postgres: %s is too long for a socket's path (%d bytes, at most %d)", socket, len(socket), socketPathLimit)
 	}
@@ -56,7 +57,7 @@ func makeCluster(ctx context.Context, initdb, program, dir string) (*Server, err
 	if err := initCluster(ctx, initdb, dir, data, as); err != nil {
 		return nil, err
 	}
-	return onFreePort(func(port int) (*Server, error) { return startCluster(ctx, program, dir, data, port, as) })
+	return onFreePort(func(port int) (*Server, error) { return startCluster(ctx, program, dir, data, port, as, settings) })
 }
 
 // giveAway makes the user postgres the owner of dir when we are root, since
@@ -96,12 +97,15 @@ func initCluster(ctx context.Context, initdb, dir, data string, as *syscall.Cred
 	return nil
 }
 
-func startCluster(ctx context.Context, program, dir, data string, port int, as *syscall.Credential) (*Server, error) {
+func startCluster(ctx context.Context, program, dir, data string, port int, as *syscall.Credential, settings []string) (*Server, error) {
 	s := &Server{name: "postgres", addr: hostPort(port), end: interrupt}
 	s.url = "postgres://postgres@" + s.addr + "/postgres?sslmode=disable"
-	cmd := exec.Command(program, "-D", data, "-p", strconv.Itoa(port), "-k", dir,
-		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200",
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=32MB")
+	arguments := []string{"-D", data, "-p", strconv.Itoa(port), "-k", dir}
+	ours := []string{"listen_addresses=127.0.0.1", "max_connections=200", "fsync=off", "full_page_writes=off", "shared_buffers=32MB"}
+	for _, setting := range append(ours, settings...) {
+		arguments = append(arguments, "-c", setting)
+	}
+	cmd := exec.Command(program, arguments...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if err := s.start(cmd, filepath.Join(dir, "postgres.log")); err != nil {

@@ -12,22 +12,24 @@ import (
 )
 
 // StartRedis starts a Redis that keeps nothing on disk, with dir as its
-// working folder, and returns once it has answered PING. A missing program is
+// working folder, and returns once it has answered PING. Options are added to its
+// command line, such as "--enable-debug-command", "yes". A missing program is
 // a *[MissingError].
-func StartRedis(ctx context.Context, dir string) (*Server, error) {
+func StartRedis(ctx context.Context, dir string, options ...string) (*Server, error) {
 	program, err := lookPath("redis-server", "redis-server")
 	if err != nil {
 		return nil, err
 	}
-	return onFreePort(func(port int) (*Server, error) { return startRedis(ctx, program, dir, port) })
+	return onFreePort(func(port int) (*Server, error) { return startRedis(ctx, program, dir, port, options) })
 }
 
-func startRedis(ctx context.Context, program, dir string, port int) (*Server, error) {
+func startRedis(ctx context.Context, program, dir string, port int, options []string) (*Server, error) {
 	s := &Server{name: "redis-server", addr: hostPort(port), end: terminate}
 	s.url = "redis://" + s.addr + "/0"
-	cmd := exec.Command(program,
+	cmd := exec.Command(program, append([]string{
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no")
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}, options...)...)
 	cmd.Dir = dir
 	if err := s.start(cmd, filepath.Join(dir, "redis.log")); err != nil {
 		return nil, err

@@ -11,13 +11,13 @@ import (
 // program the test is skipped, but fails where the environment has CI set.
 func Redis(t testing.TB) *Server {
 	t.Helper()
-	return serve(t, StartRedis)
+	return serve(t, func(ctx context.Context, dir string) (*Server, error) { return StartRedis(ctx, dir) })
 }
 
 // Postgres is like [Redis] for Postgres.
 func Postgres(t testing.TB) *Server {
 	t.Helper()
-	return serve(t, StartPostgres)
+	return serve(t, func(ctx context.Context, dir string) (*Server, error) { return StartPostgres(ctx, dir) })
 }
 
 // Postgres18 is like [Postgres] for [StartPostgres18].
