@@ -16,6 +16,7 @@ type Ledger struct {
 	open    []*Term // open, by ID
 	keys    map[LockID]*keyState
 	keyLine []LockID // keys, oldest first
+	keyRoom int      // how many there may be before some are forgotten, if more than maxKeys
 	actors  map[string]*actorState
 	conns   map[uint64]*connState
 	tokens  map[string][]*Term // by token hash

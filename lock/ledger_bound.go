@@ -46,7 +46,7 @@ func remove[K comparable](m map[K][]*Term, key K, t *Term) {
 
 // forgetKeys drops the oldest keys that hold nothing, and keeps the others.
 func (l *Ledger) forgetKeys() {
-	if l.keepAll || len(l.keyLine) <= maxKeys {
+	if l.keepAll || len(l.keyLine) <= max(maxKeys, l.keyRoom) {
 		return
 	}
 	kept := make([]LockID, 0, len(l.keyLine))
@@ -60,6 +60,7 @@ func (l *Ledger) forgetKeys() {
 		kept = append(kept, id)
 	}
 	l.keyLine = kept
+	l.keyRoom = len(kept) + len(kept)/2 // if most are held, the next look may wait too
 }
 
 func (c *connState) renewing(op *Op, t *Term) {

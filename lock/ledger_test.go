@@ -368,6 +368,27 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// Ten thousand clients that each hold a lock must not make every grant look at
+// ten thousand keys.
+func TestManyHeldKeysAreNotLookedAtEachTime(t *testing.T) {
+	l := newTape()
+	looks, room := 0, 0
+	for i := range 4 * maxKeys {
+		op := l.release("A", 1, "t")
+		op.Kind, op.NX, op.Key = Acquire, true, "lock:"+time.Duration(i).String()
+		l.do(Instant(i), op, Granted)
+		if l.keyRoom != room {
+			looks, room = looks+1, l.keyRoom
+		}
+		if len(l.keyLine) > max(maxKeys, room) {
+			t.Fatalf("%d keys, room for %d", len(l.keyLine), room)
+		}
+	}
+	if looks == 0 || looks > 6 {
+		t.Errorf("all keys were looked at %d times; want fewer and fewer", looks)
+	}
+}
+
 func TestGlob(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string
