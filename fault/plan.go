@@ -52,7 +52,7 @@ type Plan struct {
 	rules   []*armed
 	seed    uint64
 	limits  Limits
-	wants   map[verb]bool
+	anchors anchors
 	last    uint64 // injection
 	live    map[uint64]live
 	seen    seen
@@ -93,7 +93,7 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 		return nil, fmt.Errorf("arm rules: --max-frozen and --max-freeze cannot be negative")
 	}
 	limits.MaxFrozen = max(limits.MaxFrozen, 1)
-	p := &Plan{seed: seed, limits: limits, wants: map[verb]bool{}, live: map[uint64]live{}, seen: newSeen()}
+	p := &Plan{seed: seed, limits: limits, anchors: newAnchors(), live: map[uint64]live{}, seen: newSeen()}
 	names := map[string]bool{}
 	for i, r := range rules {
 		if err := fits(r, limits); err != nil {
@@ -103,7 +103,7 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 			return nil, fmt.Errorf("arm rule %s: another rule has the name %s, expected a name of its own", r.Text, r.Name)
 		}
 		names[r.Name] = true
-		p.wants[verb{r.Proto, r.Event}] = true
+		p.anchors.add(r)
 		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, barred: map[string]int{}})
 	}
 	return p, nil
@@ -123,7 +123,9 @@ func fits(r Rule, limits Limits) error {
 // Wants reports whether a rule names this wire verb, so that a parser should
 // make an op of it even where nothing else needs one. It is safe for
 // concurrent use.
-func (p *Plan) Wants(proto lock.Protocol, name string) bool { return p.wants[verb{proto, name}] }
+func (p *Plan) Wants(proto lock.Protocol, name string) bool {
+	return p.anchors.verbs[verb{proto, name}] != nil
+}
 
 // Decide says what to do at a moment. Each decision that is not Pass must be
 // followed by Ended, even if it could not be carried out.
@@ -135,7 +137,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 		p.seen.note(m.Op)
 	}
 	var won Decision
-	for _, r := range p.rules {
+	for _, r := range p.about(m.Phase, m.Op) {
 		name, ok := r.matches(m.Phase, m.Op)
 		if !ok {
 			continue

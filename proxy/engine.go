@@ -33,9 +33,15 @@ type Engine struct {
 	wake      chan struct{}
 
 	tables map[string]bool // those whose every statement matters
-	reads  bool            // a rule names SELECT
 	busy   atomic.Bool     // a lock was granted: statements may belong to a section
+
+	selects bool         // a rule names SELECT
+	glanced sync.Map     // tables, by whether a SELECT that no rule matches was let through
+	glances atomic.Int64 // how many
 }
+
+// mostGlances bounds the tables that are remembered.
+const mostGlances = 64
 
 // A conn is what the engine knows of one session.
 type conn struct {
@@ -65,7 +71,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		named[lock.TableName(t)] = true
 	}
 	return &Engine{
-		tables: named, reads: p.Wants(lock.Postgres, "SELECT"),
+		tables: named, selects: p.Wants(lock.Postgres, "SELECT"),
 		ledger: l, plan: p, rules: len(p.Uses()) > 0,
 		conns:     map[uint64]*conn{},
 		actors:    map[string]*Actor{},
@@ -184,17 +190,35 @@ func (e *Engine) Uses() []fault.Use {
 	return e.plan.Uses()
 }
 
-// Cares reports, without the mutex, whether an op has to be shown to the
-// engine. A SELECT that nobody asked for, while no lock was ever granted, has
-// not: it takes no part in anything, and is not recorded.
+// Cares reports, without the mutex, whether an op has to be shown to the engine.
 func (e *Engine) Cares(op *lock.Op) bool {
-	return op.Kind != lock.Read || e.busy.Load() || e.reads || e.tables[lock.TableName(op.SQL.Table)]
+	return op.Kind != lock.Read || e.Reads(lock.TableName(op.SQL.Table))
+}
+
+// Reads reports, without the mutex, whether a SELECT from a table matters to
+// anybody. One that nobody asked for, while no lock was ever granted, takes no
+// part in anything and is not recorded. The table is as lock.TableName has it.
+func (e *Engine) Reads(table string) bool {
+	return e.busy.Load() || e.tables[table] || e.selects && (e.plan.Could(lock.Postgres, "SELECT", table) || e.glance(table))
+}
+
+// glance lets the first SELECT from a table be seen even where no rule matches
+// it, so that a rule that never matches can name what came nearest.
+func (e *Engine) glance(table string) bool {
+	if e.glances.Load() >= mostGlances {
+		return false
+	}
+	if _, seen := e.glanced.LoadOrStore(table, true); seen {
+		return false
+	}
+	e.glances.Add(1)
+	return true
 }
 
 // Minds reports whether a finished op belongs into the record: every one but a
 // SELECT outside of all sections from a table that nothing protects.
 func (e *Engine) Minds(op *lock.Op) bool {
-	if op.Kind != lock.Read || op.Term.ID != 0 || e.reads || e.tables[lock.TableName(op.SQL.Table)] {
+	if op.Kind != lock.Read || op.Term.ID != 0 || e.selects || e.tables[lock.TableName(op.SQL.Table)] {
 		return true
 	}
 	e.mu.Lock()

@@ -1,0 +1,120 @@
+package fault
+
+import "github.com/lockfaultd/lockfaultd/lock"
+
+// anchors tells quickly whether any rule may be about an event, so that a
+// hundred rules cost what one does wherever none of them is.
+type anchors struct {
+	verbs map[verb]*names
+	lists map[shape][]*armed // filled as shapes come by
+}
+
+// shape is what of an op and a phase decides which events it is.
+type shape struct {
+	phase Phase
+	proto lock.Protocol
+	kind  lock.Kind
+	verb  string
+	nx    bool
+}
+
+// names are the globs of the rules about one verb.
+type names struct {
+	every bool      // one of them takes any name
+	first [256]bool // bytes that a name which matches may begin with
+	globs []string
+}
+
+func newAnchors() anchors {
+	return anchors{verbs: map[verb]*names{}, lists: map[shape][]*armed{}}
+}
+
+func (a anchors) add(r Rule) {
+	v := verb{r.Proto, r.Event}
+	n := a.verbs[v]
+	if n == nil {
+		n = &names{}
+		a.verbs[v] = n
+	}
+	n.add(r.Glob)
+}
+
+func (n *names) add(glob string) {
+	width, b := unit(glob)
+	switch {
+	case width == 0:
+		n.every = true
+	case b == anything:
+		for i := range n.first {
+			n.first[i] = true
+		}
+	default:
+		n.first[b] = true
+	}
+	n.globs = append(n.globs, glob)
+}
+
+func (n *names) match(name string) bool {
+	if n.every || name == "" {
+		return true
+	}
+	if !n.first[name[0]] {
+		return false
+	}
+	for _, g := range n.globs {
+		if globMatch(g, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// about returns the rules whose event the op may be, in their order.
+func (p *Plan) about(phase Phase, op *lock.Op) []*armed {
+	s := shape{phase, op.Proto, op.Kind, op.Verb, op.NX}
+	list, known := p.anchors.lists[s]
+	if known {
+		return list
+	}
+	for _, r := range p.rules {
+		if r.concerns(s) {
+			list = append(list, r)
+		}
+	}
+	p.anchors.lists[s] = list
+	return list
+}
+
+// concerns reports whether an op of the shape may be the rule's event.
+func (r *Rule) concerns(s shape) bool {
+	if r.At != s.phase || r.Event == tick || r.Proto != "" && r.Proto != s.proto {
+		return false
+	}
+	switch r.Event {
+	case "acquire":
+		return s.kind == lock.Acquire || s.kind == lock.Store
+	case "refused":
+		return s.kind == lock.Acquire
+	case "SETNX":
+		return s.verb == "SETNX" || s.verb == "SET" && s.nx
+	}
+	return r.Event == string(s.kind) || r.Event == s.verb
+}
+
+// Could reports whether a rule about this wire verb may match a name: a key, or
+// a table as a statement has it. It is safe for concurrent use.
+func (p *Plan) Could(proto lock.Protocol, name, subject string) bool {
+	n := p.anchors.verbs[verb{proto, name}]
+	if n == nil {
+		return false
+	}
+	if proto != lock.Postgres {
+		return n.match(subject)
+	}
+	for _, g := range n.globs {
+		if (&Rule{Glob: g}).matchesTable(subject) {
+			return true
+		}
+	}
+	return false
+}
