@@ -19,7 +19,18 @@ func traffic(b *testing.B, steps ...any) (client, server [][]byte) {
 }
 
 func run1(bm *testing.B, setup []any, steps ...any) {
-	pl := newPlayer(bm, newTracker()).play(encode(bm, append(started[:2:2], setup...)), 0)
+	measure(bm, newTracker(), setup, steps...)
+}
+
+// unread is a tracker of a daemon that no SELECT matters to.
+func unread() *Tracker {
+	tr := newTracker()
+	tr.opt.Reads = func(table string) bool { return table == "counter" }
+	return tr
+}
+
+func measure(bm *testing.B, tr *Tracker, setup []any, steps ...any) {
+	pl := newPlayer(bm, tr).play(encode(bm, append(started[:2:2], setup...)), 0)
 	client, server := traffic(bm, steps...)
 	size := 0
 	for i := range client {
@@ -38,6 +49,22 @@ func run1(bm *testing.B, setup []any, steps ...any) {
 
 func BenchmarkSimpleSelectOnly(bm *testing.B) {
 	run1(bm, nil, fe{q("SELECT abalance FROM pgbench_accounts WHERE aid = 7;")}, be{rowd("abalance", 23), data("-5"), c("SELECT 1"), z('I')})
+}
+
+const sqlAccount = "SELECT abalance FROM pgbench_accounts WHERE aid = $1;"
+
+func BenchmarkUnreadSimple(bm *testing.B) {
+	measure(bm, unread(), nil, fe{q("SELECT abalance FROM pgbench_accounts WHERE aid = 78901;")}, be{rowd("abalance", 23), data("-5"), c("SELECT 1"), z('I')})
+}
+
+func BenchmarkUnreadPrepared(bm *testing.B) {
+	measure(bm, unread(), []any{fe{p("P_0", sqlAccount), syn}, be{parsed, z('I')}},
+		fe{b("", "P_0", "7"), dp(""), e(""), syn}, be{boundOK, rowd("abalance", 23), data("-5"), c("SELECT 1"), z('I')})
+}
+
+func BenchmarkPreparedSelect(bm *testing.B) {
+	run1(bm, []any{fe{p("P_0", sqlAccount), syn}, be{parsed, z('I')}},
+		fe{b("", "P_0", "7"), dp(""), e(""), syn}, be{boundOK, rowd("abalance", 23), data("-5"), c("SELECT 1"), z('I')})
 }
 
 func BenchmarkExtendedUpdate(bm *testing.B) {

@@ -182,15 +182,17 @@ func at[T any](list []T, i int) (v T) {
 }
 
 // sqlState returns the SQLSTATE of an ErrorResponse.
-func sqlState(body []byte) string {
-	c := cursor{b: body}
-	for len(c.b) > 0 && c.b[0] != 0 {
-		typ := c.b[0]
-		c.take(1)
-		text := c.text()
-		if typ == 'C' {
+func sqlState(body []byte) string { return errorField(body, 'C') }
+
+// errorField returns one field of an ErrorResponse, "" if it has none. The last
+// one may have been cut.
+func errorField(body []byte, typ byte) string {
+	for len(body) > 0 && body[0] != 0 {
+		text, rest, _ := bytes.Cut(body[1:], []byte{0})
+		if body[0] == typ {
 			return string(text)
 		}
+		body = rest
 	}
 	return ""
 }

@@ -29,7 +29,9 @@
 //   - Memory is bounded: nothing is allocated by what a header claims, at most
 //     one message of [wire.MaxHeld] is copied in each direction, and names,
 //     statements and outstanding requests are counted.
-//   - Traffic without ops costs no allocation.
+//   - Traffic without ops costs no allocation, a SELECT that [Options.Reads]
+//     does not ask for among it. What is not looked at need not be fed: see
+//     [Tracker.Rest].
 //
 // Where the order of things is in doubt, the status byte of ReadyForQuery
 // decides about transactions, and a text that is not known makes no op. When
@@ -46,7 +48,8 @@
 // alias; an expression has none, but for a cast of a column, or a COALESCE of
 // one with a plain value.
 //
-// It does not speak TLS or GSS encryption (it declines both), does not follow
-// replication, does not look into function bodies, DO or CALL, and never
-// changes a byte. A Tracker is not safe for concurrent use; a Cache is.
+// It does not speak TLS or GSS encryption (it declines both), does not read
+// what replication streams, does not look into function bodies, DO or CALL, and
+// changes nothing, but that SCRAM-SHA-256-PLUS may be taken off the list of
+// mechanisms. A Tracker is not safe for concurrent use; a Cache is.
 package pgwire

@@ -4,10 +4,11 @@ import (
 	"bytes"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // askParse takes Parse: name, text and parameter types.
-func (t *Tracker) askParse(m message) {
+func (t *Tracker) askParse(m *message) {
 	c := cursor{b: m.body}
 	name := c.text()
 	prefix := c.b
@@ -18,7 +19,7 @@ func (t *Tracker) askParse(m message) {
 	}
 	var st *statement
 	if (!c.bad || cut) && len(name) <= maxName {
-		st = t.prepared(name, text, cut)
+		st = t.prepared(text, cut)
 	}
 	if st != nil && !st.bare() {
 		st.oids = c.oids()
@@ -32,7 +33,7 @@ func (t *Tracker) askParse(m message) {
 }
 
 // prepared returns the statement of a text, nil if it is not one statement.
-func (t *Tracker) prepared(name, text []byte, cut bool) *statement {
+func (t *Tracker) prepared(text []byte, cut bool) *statement {
 	list := t.opt.Statements.read(text, cut)
 	if len(list) != 1 {
 		return nil
@@ -41,42 +42,40 @@ func (t *Tracker) prepared(name, text []byte, cut bool) *statement {
 	if tm.plain() {
 		return tm.bare.stmt
 	}
-	return &statement{name: string(name), tmpl: tm}
+	return &statement{tmpl: tm}
 }
 
 // askBind takes Bind: portal, statement, parameters and formats.
-func (t *Tracker) askBind(m message) {
+func (t *Tracker) askBind(m *message) {
 	c := cursor{b: m.body}
 	name, of := c.text(), c.text()
-	st, _ := t.statements.get(of)
+	var st *statement
 	var p *portal
-	if st != nil && !c.bad && len(name) <= maxName {
-		p = t.bind(st, &c)
-	}
-	if p == nil {
-		t.portals.drop(string(name))
-	} else {
-		t.portals.set(portalName(name), p)
+	matters := false
+	if !c.bad && len(name) <= maxName {
+		if st = t.statements.get(of); st != nil {
+			matters = t.matters(st.tmpl)
+			p = t.bind(st, &c, matters && !(m.cut && len(m.body) <= keepNames))
+		}
+		if p == nil {
+			t.portals.drop(name)
+		} else {
+			t.portals.set(name, p)
+		}
 	}
 	t.ask(asked{typ: 'B'}, m)
 	if g := &t.group; g.start != none && g.portal == nil && g.stmt != nil && g.stmt == st {
 		g.length++
 	} else {
-		t.group = group{start: m.start, length: 1, stmt: st, matters: p != nil && t.matters(st.tmpl)}
+		t.group = group{start: m.start, length: 1, stmt: st, matters: matters}
 	}
 	t.group.portal = p
 }
 
-func portalName(name []byte) string {
-	if len(name) == 0 {
-		return ""
-	}
-	return string(name)
-}
-
-// bind makes a portal. A statement that is no op has one for all.
-func (t *Tracker) bind(st *statement, c *cursor) *portal {
-	if st.bare() {
+// bind makes a portal. A statement that is no op has one for all, and so has a
+// SELECT while it does not matter.
+func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
+	if st.bare() || !matters && st.tmpl.kind == lock.Read {
 		return st.tmpl.bare
 	}
 	p := &portal{stmt: st, binding: c.parameters(t.opt.Hash, st.oids, st.tmpl.params())}
@@ -90,14 +89,14 @@ func (t *Tracker) bind(st *statement, c *cursor) *portal {
 
 // askDescribe takes Describe of a statement or of a portal: what upstream
 // tells of it belongs to the statement.
-func (t *Tracker) askDescribe(m message) {
+func (t *Tracker) askDescribe(m *message) {
 	a := asked{typ: 'D'}
 	kind, name := kindAndName(m.body)
 	switch kind {
 	case 'S':
-		a.stmt, _ = t.statements.get(name)
+		a.stmt = t.statements.get(name)
 	case 'P':
-		if p, _ := t.portals.get(name); p != nil {
+		if p := t.portals.get(name); p != nil {
 			a.stmt = p.stmt
 		}
 	}
@@ -111,18 +110,18 @@ func (t *Tracker) askDescribe(m message) {
 }
 
 // askExecute takes Execute: this is where an op is made.
-func (t *Tracker) askExecute(m message) {
+func (t *Tracker) askExecute(m *message) {
 	c := cursor{b: m.body}
-	p, _ := t.portals.get(c.text())
+	p := t.portals.get(c.text())
 	a := asked{typ: 'E', portal: p}
 	g := t.group
 	t.ungroup()
 	t.piped = true
-	if p == nil || c.bad || p.ran {
+	if p == nil || c.bad || p.ran || p.shared() && p.stmt.tmpl.kind != "" {
 		t.ask(a, m)
 		return
 	}
-	if p != p.stmt.tmpl.bare { // that one is shared by sessions
+	if !p.shared() {
 		p.ran = true
 	}
 	t.execute(p, &a)
@@ -165,14 +164,14 @@ func (t *Tracker) claim(n int, a asked) {
 }
 
 // askClose takes Close of a statement or of a portal.
-func (t *Tracker) askClose(m message) {
+func (t *Tracker) askClose(m *message) {
 	a := asked{typ: 'C'}
 	kind, name := kindAndName(m.body)
 	switch kind {
 	case 'S':
 		a.undo = t.register(name, nil)
 	case 'P':
-		t.portals.drop(string(name))
+		t.portals.drop(name)
 	}
 	t.ask(a, m)
 }

@@ -4,9 +4,15 @@ import "github.com/lockfaultd/lockfaultd/lock"
 
 // answerError takes an ErrorResponse. Without a request it is upstream's last
 // word and changes nothing.
-func (t *Tracker) answerError(m message) {
+func (t *Tracker) answerError(m *message) {
 	a := t.asked.first()
-	if a == nil || a.typ == startupPacket || t.failing {
+	if a == nil || t.failing {
+		return
+	}
+	if a.typ == startupPacket {
+		if t.opt.Refused != nil {
+			t.opt.Refused(sqlState(m.body), errorField(m.body, 'M'))
+		}
 		return
 	}
 	t.tx.failed = true
@@ -28,7 +34,7 @@ func (t *Tracker) answerError(m message) {
 
 // failQuery ends a Query: the statement that upstream was at has failed, and
 // those behind it do not run.
-func (t *Tracker) failQuery(a *asked, m message, state string) {
+func (t *Tracker) failQuery(a *asked, m *message, state string) {
 	if a.query == nil {
 		return
 	}
@@ -45,7 +51,7 @@ func (t *Tracker) failQuery(a *asked, m message, state string) {
 	}
 }
 
-func (t *Tracker) fail(op *lock.Op, m message, state string) {
+func (t *Tracker) fail(op *lock.Op, m *message, state string) {
 	if t.phase != running {
 		return
 	}
@@ -55,14 +61,17 @@ func (t *Tracker) fail(op *lock.Op, m message, state string) {
 
 // answerReady takes a ReadyForQuery: it ends a Query, a FunctionCall, a Sync,
 // or the startup, and what an error made upstream skip.
-func (t *Tracker) answerReady(m message) {
+func (t *Tracker) answerReady(m *message) {
 	a := t.asked.first()
 	switch {
 	case t.failing:
 		t.skip(m)
 	case a == nil:
 		t.lost(nil, m)
-	case a.typ == 'Q' || a.typ == 'S' || a.typ == 'F' || a.typ == startupPacket:
+	case a.typ == startupPacket:
+		t.upstream.buf = nil // it may hold the key for cancelling
+		t.asked.pop()
+	case a.typ == 'Q' || a.typ == 'S' || a.typ == 'F':
 		t.asked.pop()
 	default:
 		t.lost(a, m)
@@ -78,7 +87,7 @@ func (t *Tracker) answerReady(m message) {
 
 // skip ends a segment in which something failed: what stood behind it did not
 // happen.
-func (t *Tracker) skip(m message) {
+func (t *Tracker) skip(m *message) {
 	list := t.asked.segment()
 	if list == nil {
 		t.blind(m.start, "upstream's message %q: no Sync was sent after an error, expected none", m.typ)
@@ -100,10 +109,8 @@ func (t *Tracker) skip(m message) {
 // unask takes back what a request did to the prepared statements.
 func (t *Tracker) unask(a *asked) {
 	t.revert(a.undo)
-	if a.typ == 'P' && a.stmt != nil {
-		if st, _ := t.statements.get(nil); st == a.stmt {
-			t.statements.drop("")
-		}
+	if a.typ == 'P' && a.stmt != nil && t.statements.unnamed == a.stmt {
+		t.statements.unnamed = nil
 	}
 	if a.query != nil {
 		for i := len(a.query.items) - 1; i >= 0; i-- {
@@ -113,7 +120,7 @@ func (t *Tracker) unask(a *asked) {
 }
 
 // skipOps fails the ops of a request that upstream passed over.
-func (t *Tracker) skipOps(a *asked, m message) {
+func (t *Tracker) skipOps(a *asked, m *message) {
 	if a.op != nil && a.op.Outcome == lock.Pending {
 		t.fail(a.op, m, skipped)
 	}

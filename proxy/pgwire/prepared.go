@@ -5,7 +5,6 @@ import "github.com/lockfaultd/lockfaultd/lock"
 // A statement is a prepared statement of the session. What Describe tells of
 // it is remembered.
 type statement struct {
-	name    string
 	tmpl    *template
 	oids    []uint32 // of parameters
 	columns []column
@@ -23,6 +22,48 @@ type portal struct {
 	ran     bool // later Executes only fetch more of it
 }
 
+// shared reports whether p stands for all portals of a text.
+func (p *portal) shared() bool { return p == p.stmt.tmpl.bare }
+
+// names are the prepared statements or the portals of a session.
+type names[V any] struct {
+	unnamed *V
+	named   store[*V]
+}
+
+// get returns what has a name, nil if nothing has.
+func (n *names[V]) get(name []byte) *V {
+	if len(name) == 0 {
+		return n.unnamed
+	}
+	v, _ := n.named.get(name)
+	return v
+}
+
+func (n *names[V]) set(name []byte, v *V) {
+	if len(name) == 0 {
+		n.unnamed = v
+		return
+	}
+	n.named.set(string(name), v)
+}
+
+func (n *names[V]) drop(name []byte) {
+	if n.get(name) == nil {
+		return
+	}
+	if len(name) == 0 {
+		n.unnamed = nil
+		return
+	}
+	n.named.drop(string(name))
+}
+
+func (n *names[V]) clear() {
+	n.unnamed = nil
+	n.named.clear()
+}
+
 // An undo takes back what a request did to the prepared statements, if
 // upstream did not carry it out.
 type undo struct {
@@ -35,26 +76,26 @@ type undo struct {
 // how to undo that. Nothing is undone for the unnamed statement: Postgres
 // drops it first.
 func (t *Tracker) register(name []byte, st *statement) *undo {
-	was, had := t.statements.get(name)
-	if st == nil && !had {
+	if len(name) == 0 {
+		t.statements.unnamed = st
 		return nil
 	}
-	key := string(name)
+	was := t.statements.get(name)
+	if st == nil && was == nil {
+		return nil
+	}
 	if st == nil {
-		t.statements.drop(key)
+		t.statements.drop(name)
 	} else {
-		t.statements.set(key, st)
+		t.statements.set(name, st)
 	}
-	if key == "" {
-		return nil
-	}
-	return &undo{name: key, was: was, now: st}
+	return &undo{name: string(name), was: was, now: st}
 }
 
-// forget drops all prepared statements.
+// forget drops all prepared statements that have a name.
 func (t *Tracker) forget() *undo {
-	all := t.statements
-	t.statements = store[*statement]{entries: maxStatements, bytes: maxNames}
+	all := t.statements.named
+	t.statements.named = sessionStore[statement]()
 	return &undo{all: &all}
 }
 
@@ -63,29 +104,31 @@ func (t *Tracker) revert(u *undo) {
 	switch {
 	case u == nil:
 	case u.all != nil:
-		u.all.merge(&t.statements)
-		t.statements = *u.all
+		u.all.merge(&t.statements.named)
+		t.statements.named = *u.all
 	default:
-		if now, _ := t.statements.get([]byte(u.name)); now != u.now {
+		name := []byte(u.name)
+		if t.statements.get(name) != u.now {
 			return
 		}
 		if u.was == nil {
-			t.statements.drop(u.name)
+			t.statements.drop(name)
 		} else {
-			t.statements.set(u.name, u.was)
+			t.statements.set(name, u.was)
 		}
 	}
 }
 
 // affect does at once what a statement will do to the prepared statements.
 func (t *Tracker) affect(tm *template) *undo {
-	switch tm.effect {
-	case clearAll:
+	switch {
+	case tm.effect == clearAll:
 		return t.forget()
-	case deallocate:
+	case tm.name == "":
+	case tm.effect == deallocate:
 		return t.register([]byte(tm.name), nil)
-	case prepare:
-		return t.register([]byte(tm.name), &statement{name: tm.name, tmpl: tm.inner})
+	case tm.effect == prepare:
+		return t.register([]byte(tm.name), &statement{tmpl: tm.inner})
 	}
 	return nil
 }
@@ -96,8 +139,8 @@ func (t *Tracker) resolve(tm *template, from binding) (*template, binding) {
 	if tm.effect != run {
 		return tm, from
 	}
-	st, ok := t.statements.get([]byte(tm.name))
-	if !ok {
+	st := t.statements.get([]byte(tm.name))
+	if st == nil || tm.name == "" {
 		return nil, nil
 	}
 	args := make(bound, len(tm.args))

@@ -77,16 +77,27 @@ func (q *queue) push(a asked) {
 	q.list = append(q.list, a)
 }
 
-func (q *queue) pop() { q.drop(1) }
+func (q *queue) pop() {
+	q.list[q.head] = asked{}
+	q.head++
+	q.rewind()
+}
 
 func (q *queue) drop(n int) {
 	clear(q.list[q.head : q.head+n])
 	q.head += n
+	q.rewind()
+}
+
+// keepAsked is how many places an empty queue keeps: a connection may be idle.
+const keepAsked = 16
+
+func (q *queue) rewind() {
 	if q.head < len(q.list) {
 		return
 	}
 	q.list, q.head = q.list[:0], 0
-	if cap(q.list) > 4096 {
+	if cap(q.list) > keepAsked {
 		q.list = nil
 	}
 }

@@ -1,8 +1,6 @@
 package pgwire
 
 import (
-	"encoding/binary"
-
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -22,7 +20,20 @@ type reply struct {
 // replies scans messages of upstream.
 func (t *Tracker) replies(chunk []byte) []byte {
 	s := &t.upstream
+	var m message
 	for t.phase == running {
+		if len(chunk) > 0 && chunk[0] == 'D' {
+			if chunk = t.passRows(chunk); len(chunk) == 0 {
+				break
+			}
+		}
+		rest, ok := s.whole(&m, chunk)
+		if ok {
+			m.keep(t.foresee(m.typ))
+			t.answer(&m)
+			chunk = rest
+			continue
+		}
 		rest, ev := s.next(chunk)
 		chunk = rest
 		switch ev {
@@ -31,12 +42,30 @@ func (t *Tracker) replies(chunk []byte) []byte {
 		case evHead:
 			s.keep(t.foresee(s.head[0]), chunk)
 		case evMessage:
-			m := s.message()
-			t.answer(m)
+			s.message(&m)
+			t.answer(&m)
 			s.done()
 		case evBad:
 			t.blind(s.start, "upstream's message %q: length %d, expected 4 to %d", s.head[0], uint32(s.size+4), maxMessage)
 		}
+	}
+	return chunk
+}
+
+// passRows moves over rows that are only counted.
+func (t *Tracker) passRows(chunk []byte) []byte {
+	a := t.asked.first()
+	if a == nil || t.failing || t.surplus > 0 || a.typ != 'E' && a.typ != 'Q' {
+		return chunk
+	}
+	op, _ := t.replying()
+	if op != nil && (t.reply.start == none || t.reply.rows == 0) {
+		return chunk
+	}
+	chunk, n := t.upstream.like('D', chunk)
+	if op != nil && n > 0 {
+		t.reply.rows += n
+		t.reply.row = nil
 	}
 	return chunk
 }
@@ -66,8 +95,12 @@ func (t *Tracker) foresee(typ byte) int {
 	if async(typ) {
 		return 0
 	}
-	if typ != 'Z' {
+	if typ != 'Z' && t.surplus > 0 {
 		t.dropStale()
+	}
+	a := t.asked.first()
+	if a != nil && a.typ == startupPacket && typ != 'Z' {
+		return t.foreseeStartup(typ)
 	}
 	op, _ := t.replying()
 	if op != nil && t.reply.start == none && !copyOrReady(typ) {
@@ -76,14 +109,12 @@ func (t *Tracker) foresee(typ byte) int {
 	switch typ {
 	case 'Z':
 		return 1
-	case 'K':
-		return 4
 	case 'C':
 		return 64
 	case 'E':
 		return 1024
 	case 'T', 't':
-		if a := t.asked.first(); a != nil && (op != nil || a.stmt != nil) {
+		if a != nil && (op != nil || a.stmt != nil) {
 			return maxValues
 		}
 	case 'D':
@@ -97,7 +128,7 @@ func (t *Tracker) foresee(typ byte) int {
 // copyOrReady reports whether a message is one that no reply begins with: it
 // must reach the client at once, or stands behind all replies.
 func copyOrReady(typ byte) bool {
-	return typ == 'G' || typ == 'H' || typ == 'd' || typ == 'c' || typ == 'Z'
+	return typ == 'G' || typ == 'H' || typ == 'W' || typ == 'd' || typ == 'c' || typ == 'Z'
 }
 
 func wantsRow(op *lock.Op) bool {
@@ -107,7 +138,7 @@ func wantsRow(op *lock.Op) bool {
 // dropStale drops a Sync from the head of the queue that upstream has
 // swallowed in a copy, now that the reply of a later request is there.
 func (t *Tracker) dropStale() {
-	if t.surplus == 0 || t.failing {
+	if t.failing {
 		return
 	}
 	for a := t.asked.first(); t.surplus > 0 && a != nil && a.typ == 'S'; a = t.asked.first() {
@@ -118,15 +149,13 @@ func (t *Tracker) dropStale() {
 }
 
 // answer acts on a whole message of upstream.
-func (t *Tracker) answer(m message) {
+func (t *Tracker) answer(m *message) {
 	switch m.typ {
 	case 'N', 'S', 'A':
 	case 'Z':
 		t.answerReady(m)
 	case 'E':
 		t.answerError(m)
-	case 'W':
-		t.blind(m.start, "upstream's CopyBothResponse: replication, expected queries")
 	default:
 		if a := t.asked.first(); a == nil || t.failing || !t.take(a, m) {
 			t.lost(a, m)
@@ -135,7 +164,7 @@ func (t *Tracker) answer(m message) {
 }
 
 // lost gives up: upstream answers what has not been asked.
-func (t *Tracker) lost(a *asked, m message) {
+func (t *Tracker) lost(a *asked, m *message) {
 	switch {
 	case a == nil:
 		t.blind(m.start, "upstream's message %q: nothing was asked", m.typ)
@@ -147,12 +176,10 @@ func (t *Tracker) lost(a *asked, m message) {
 }
 
 // take matches a message with the head of the queue.
-func (t *Tracker) take(a *asked, m message) bool {
+func (t *Tracker) take(a *asked, m *message) bool {
 	switch a.typ {
 	case startupPacket:
-		if m.typ == 'K' && len(m.body) >= 4 {
-			t.pid.Store(int32(binary.BigEndian.Uint32(m.body)))
-		}
+		t.takeStartup(m)
 		return true
 	case 'Q':
 		return t.takeQuery(a, m)
@@ -180,7 +207,7 @@ func (t *Tracker) takeOne(ok bool) bool {
 }
 
 // takeDescription remembers what Describe tells of a statement.
-func (t *Tracker) takeDescription(a *asked, m message) bool {
+func (t *Tracker) takeDescription(a *asked, m *message) bool {
 	switch m.typ {
 	case 't':
 		if a.stmt != nil {
@@ -198,7 +225,7 @@ func (t *Tracker) takeDescription(a *asked, m message) bool {
 }
 
 // takeExecute takes a message of an Execute's reply.
-func (t *Tracker) takeExecute(a *asked, m message) bool {
+func (t *Tracker) takeExecute(a *asked, m *message) bool {
 	switch m.typ {
 	case 'D':
 		t.takeRow(m, a.op, a.portal)
@@ -230,7 +257,7 @@ func (t *Tracker) dropSwallowed() {
 }
 
 // takeQuery takes a message of a Query's reply.
-func (t *Tracker) takeQuery(a *asked, m message) bool {
+func (t *Tracker) takeQuery(a *asked, m *message) bool {
 	it := a.query.current()
 	var op *lock.Op
 	if it != nil {
@@ -251,7 +278,7 @@ func (t *Tracker) takeQuery(a *asked, m message) bool {
 		if op != nil {
 			t.complete(op, it.tmpl, m)
 		}
-	case 'G', 'H', 'd', 'c', 'I':
+	case 'G', 'H', 'W', 'd', 'c', 'I':
 	default:
 		return false
 	}
@@ -259,7 +286,7 @@ func (t *Tracker) takeQuery(a *asked, m message) bool {
 }
 
 // takeRow counts a row, and keeps the first.
-func (t *Tracker) takeRow(m message, op *lock.Op, p *portal) {
+func (t *Tracker) takeRow(m *message, op *lock.Op, p *portal) {
 	if op == nil {
 		return
 	}
@@ -297,7 +324,7 @@ func nameCells(cells []lock.Cell, columns []string) {
 }
 
 // complete fills in the outcome of an op that upstream has carried out.
-func (t *Tracker) complete(op *lock.Op, tm *template, m message) {
+func (t *Tracker) complete(op *lock.Op, tm *template, m *message) {
 	op.Outcome, op.Rows = lock.Done, t.reply.rows
 	if t.reply.rows == 1 {
 		op.Row = t.reply.row
@@ -325,7 +352,7 @@ func tagged(op *lock.Op, tm *template, body []byte) {
 }
 
 // finish marks the end of a reply.
-func (t *Tracker) finish(op *lock.Op, tm *template, m message) {
+func (t *Tracker) finish(op *lock.Op, tm *template, m *message) {
 	start := t.reply.start
 	if start == none {
 		start = m.start
@@ -335,6 +362,5 @@ func (t *Tracker) finish(op *lock.Op, tm *template, m message) {
 	}
 	t.marks = append(t.marks, wire.Mark{Kind: wire.Reply, Op: op, Start: start, End: m.end})
 	t.reply = reply{start: none}
-	m.start = start
-	t.answered(op, tm, m)
+	t.answered(op, tm, &message{typ: m.typ, start: start, end: m.end})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	keepNames  = 512      // of a message that holds names only, or of a Bind to tell its statement
+	keepNames  = 520      // of a message that holds names only, or of a Bind to tell its statement: two of maxName
 	keepPrefix = 64 << 10 // of a message too large to be withheld
 	maxKept    = wire.MaxHeld - headSize
 )
@@ -31,7 +31,15 @@ func (g *group) leadsTo(typ byte) bool {
 // can be read.
 func (t *Tracker) requests(chunk []byte) []byte {
 	s := &t.client
+	var m message
 	for t.phase == running {
+		rest, ok := s.whole(&m, chunk)
+		if ok {
+			m.keep(wanted(m.typ, len(m.body)))
+			t.request(&m)
+			chunk = rest
+			continue
+		}
 		rest, ev := s.next(chunk)
 		chunk = rest
 		switch ev {
@@ -42,7 +50,8 @@ func (t *Tracker) requests(chunk []byte) []byte {
 		case evKept:
 			t.decide()
 		case evMessage:
-			t.request(s.message())
+			s.message(&m)
+			t.request(&m)
 			s.done()
 		case evBad:
 			t.blind(s.start, "client's message %q: length %d, expected 4 to %d", s.head[0], uint32(s.size+4), maxMessage)
@@ -54,18 +63,26 @@ func (t *Tracker) requests(chunk []byte) []byte {
 // expect says what to keep of the client's message whose header is there.
 func (t *Tracker) expect(rest []byte) {
 	s := &t.client
-	most := maxKept
-	if s.size > maxKept {
-		most = keepPrefix
+	n := wanted(s.head[0], int(s.size))
+	if s.head[0] == 'B' {
+		s.stage(keepNames, n, rest)
+	} else {
+		s.keep(n, rest)
 	}
-	switch s.head[0] {
-	case 'Q', 'P':
-		s.keep(most, rest)
-	case 'B':
-		s.stage(keepNames, most, rest)
+}
+
+// wanted returns how much of the body of a client's message matters.
+func wanted(typ byte, size int) int {
+	switch typ {
+	case 'Q', 'P', 'B':
+		if size > maxKept {
+			return keepPrefix
+		}
+		return maxKept
 	case 'D', 'E', 'C':
-		s.keep(keepNames, rest)
+		return keepNames
 	}
+	return 0
 }
 
 // decide says whether the rest of a Bind is worth keeping.
@@ -74,9 +91,9 @@ func (t *Tracker) decide() {
 	s.staged = false
 	c := cursor{b: s.buf}
 	c.text()
-	st, _ := t.statements.get(c.text())
+	st := t.statements.get(c.text())
 	switch {
-	case c.bad || st.bare():
+	case c.bad || st.bare() || st.tmpl.kind == lock.Read && !t.matters(st.tmpl):
 		s.limit = 0
 	case s.size > maxKept:
 		s.limit = keepPrefix
@@ -86,7 +103,7 @@ func (t *Tracker) decide() {
 }
 
 // request acts on a whole message of the client.
-func (t *Tracker) request(m message) {
+func (t *Tracker) request(m *message) {
 	switch m.typ {
 	case 'Q':
 		t.ungroup()
@@ -118,7 +135,7 @@ func (t *Tracker) request(m message) {
 func (t *Tracker) ungroup() { t.group = group{start: none} }
 
 // ask puts a request into the queue.
-func (t *Tracker) ask(a asked, m message) {
+func (t *Tracker) ask(a asked, m *message) {
 	if t.asked.len() >= maxAsked {
 		t.blind(m.start, "client's message %q: %d requests are unanswered, expected fewer", m.typ, maxAsked)
 		return
@@ -145,15 +162,17 @@ func (t *Tracker) copyData() {
 }
 
 // askQuery takes a simple query: each of its statements may be an op.
-func (t *Tracker) askQuery(m message) {
+func (t *Tracker) askQuery(m *message) {
 	c := cursor{b: m.body}
 	text := c.text()
 	if c.bad {
 		text = m.body
 	}
-	list := t.opt.Statements.read(text, m.cut)
-	t.statements.drop("")
-	a := asked{typ: 'Q', query: t.askItems(list)}
+	a := asked{typ: 'Q'}
+	t.statements.unnamed = nil
+	if !t.unread(text, m.cut) {
+		a.query = t.askItems(t.opt.Statements.read(text, m.cut))
+	}
 	t.ask(a, m)
 	t.tx.synced()
 	if a.query == nil || t.phase == opaque {
@@ -198,10 +217,13 @@ func (t *Tracker) mattersAny(list []template) bool {
 
 // matters reports whether a statement makes an op.
 func (t *Tracker) matters(tm *template) bool {
-	if tm.kind != "" {
-		return true
+	switch tm.kind {
+	case "":
+		return !tm.system && t.opt.Wants != nil && t.opt.Wants(tm.verb)
+	case lock.Read:
+		return t.opt.Reads == nil || t.opt.Reads(tm.table)
 	}
-	return !tm.system && t.opt.Wants != nil && t.opt.Wants(tm.verb)
+	return true
 }
 
 // op makes an op of a statement, and gives it its transaction.

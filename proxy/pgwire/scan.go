@@ -9,7 +9,7 @@ import (
 const (
 	headSize   = 5       // type byte and length
 	maxMessage = 1 << 30 // Postgres itself stops below this
-	keepBuffer = 64 << 10
+	keepBuffer = 512     // of a buffer between messages: a connection may be idle
 )
 
 // A message is one that has been read to its end. Its body is what was kept of
@@ -19,6 +19,13 @@ type message struct {
 	start, end int64
 	body       []byte
 	cut        bool // body is a prefix
+}
+
+// keep cuts the body to at most n bytes.
+func (m *message) keep(n int) {
+	if n < len(m.body) {
+		m.body, m.cut = m.body[:n], true
+	}
 }
 
 type event uint8
@@ -45,6 +52,41 @@ type scanner struct {
 	staged bool  // evKept is wanted when limit is reached
 	buf    []byte
 	body   []byte // the whole body inside the current chunk
+}
+
+// whole cuts the next message off the chunk, if all of it is there: the way of
+// nearly all messages.
+func (s *scanner) whole(m *message, chunk []byte) (rest []byte, ok bool) {
+	if s.nhead != 0 || len(chunk) < headSize {
+		return chunk, false
+	}
+	size := int64(binary.BigEndian.Uint32(chunk[1:])) - 4
+	if size < 0 || size > maxMessage || size > int64(len(chunk)-headSize) {
+		return chunk, false
+	}
+	end := headSize + int(size)
+	s.start = s.pos
+	s.pos += int64(end)
+	m.typ, m.cut, m.start, m.end, m.body = chunk[0], false, s.start, s.pos, chunk[headSize:end:end]
+	return chunk[end:], true
+}
+
+// like moves over whole messages of a type and counts them.
+func (s *scanner) like(typ byte, chunk []byte) (rest []byte, n int64) {
+	if s.nhead != 0 {
+		return chunk, 0
+	}
+	at := 0
+	for len(chunk)-at >= headSize && chunk[at] == typ {
+		size := int64(binary.BigEndian.Uint32(chunk[at+1:])) - 4
+		if size < 0 || size > maxMessage || size > int64(len(chunk)-at-headSize) {
+			break
+		}
+		at += headSize + int(size)
+		n++
+	}
+	s.pos += int64(at)
+	return chunk[at:], n
 }
 
 // next consumes bytes up to the next event.
@@ -96,7 +138,7 @@ func (s *scanner) skip(chunk []byte, n int) []byte {
 func (s *scanner) keep(n int, rest []byte) {
 	s.limit = int(min(int64(n), s.size))
 	if s.limit > 0 && s.left == s.size && s.size <= int64(len(rest)) {
-		s.body = rest[:s.limit:s.limit]
+		s.body = rest[:s.limit:s.limit] // its header came in another chunk
 	}
 }
 
@@ -110,13 +152,12 @@ func (s *scanner) stage(n, all int, rest []byte) {
 }
 
 // message returns the message that has ended. done must follow.
-func (s *scanner) message() message {
-	m := message{typ: s.head[0], start: s.start, end: s.pos, body: s.body}
+func (s *scanner) message(m *message) {
+	m.typ, m.start, m.end, m.body = s.head[0], s.start, s.pos, s.body
 	if m.body == nil {
 		m.body = s.buf
 	}
 	m.cut = int64(len(m.body)) < s.size
-	return m
 }
 
 // done makes ready for the next message.

@@ -142,6 +142,8 @@ type player struct {
 	clear   [2]int64      //
 	frames  [2][]boundary //
 	held    int64
+	skips   bool // what the tracker says it will not look at is not fed
+	skipped int64
 }
 
 type boundary struct {
@@ -182,6 +184,10 @@ func (pl *player) play(turns []turn, n int) *player {
 			if n > 0 {
 				k = min(n, k)
 			}
+			if m := pl.skip(u.client, k); m > 0 {
+				rest = rest[m:]
+				continue
+			}
 			chunk := append([]byte(nil), rest[:k]...)
 			pl.feed(u.client, chunk)
 			for i := range chunk {
@@ -191,6 +197,28 @@ func (pl *player) play(turns []turn, n int) *player {
 		}
 	}
 	return pl
+}
+
+// skip passes over at most k bytes, if they are not to be fed.
+func (pl *player) skip(client bool, k int) int {
+	if !pl.skips {
+		return 0
+	}
+	n := int(min(pl.tracker.Rest(client), int64(k)))
+	side := 1
+	if client {
+		side = 0
+	}
+	if withheld := pl.clear[side] != pl.pos[side]; n == 0 || withheld && pl.tracker.phase == opaque {
+		return 0 // what was withheld goes on with the next chunk
+	} else if withheld {
+		pl.t.Fatalf("would skip with %d bytes withheld", pl.pos[side]-pl.clear[side])
+	}
+	pl.tracker.Skip(client, int64(n))
+	pl.pos[side] += int64(n)
+	pl.clear[side] = pl.pos[side]
+	pl.skipped += int64(n)
+	return n
 }
 
 // frame notes where the messages of a turn begin.

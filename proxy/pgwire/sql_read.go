@@ -38,6 +38,7 @@ func readSQL(text string, cut bool) []template {
 
 // stand makes the portal that stands for all of a template that is no op.
 func (t *template) stand() {
+	t.table = lock.TableName(t.shape.Table)
 	t.bare = &portal{stmt: &statement{tmpl: t}, sql: &t.shape}
 	if t.inner != nil {
 		t.inner.stand()

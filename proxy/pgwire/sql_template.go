@@ -28,10 +28,11 @@ type template struct {
 	set   []slot
 	where []slot
 
-	system    bool // reads a system catalog: never an op
-	chain     bool // COMMIT AND CHAIN
-	savepoint bool // ROLLBACK TO
-	twoPhase  bool // PREPARE TRANSACTION
+	table     string // as the ledger compares it
+	system    bool   // reads a system catalog: never an op
+	chain     bool   // COMMIT AND CHAIN
+	savepoint bool   // ROLLBACK TO
+	twoPhase  bool   // PREPARE TRANSACTION
 
 	effect effect
 	name   string    // of a prepared statement

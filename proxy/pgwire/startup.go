@@ -11,6 +11,9 @@ const (
 	minStartup = 8
 	maxStartup = 10000
 
+	maxKey        = 256     // bytes of a cancel key
+	maxMechanisms = 4 << 10 // bytes of a list that is taken apart
+
 	cancelRequest = 80877102
 	sslRequest    = 80877103
 	gssRequest    = 80877104
@@ -75,6 +78,7 @@ func (t *Tracker) started(packet []byte) {
 		t.asked.push(asked{typ: startupPacket})
 		t.phase = running
 		s.done()
+		s.buf = nil // parameters may be secret
 	default:
 		t.blind(s.start, "startup packet: protocol %d.%d, expected 3.x", code>>16, code&0xffff)
 	}
@@ -103,4 +107,74 @@ func parameter(body []byte, name string) string {
 		}
 	}
 	return ""
+}
+
+// foreseeStartup says how much is wanted of a message that comes before the
+// session is ready.
+func (t *Tracker) foreseeStartup(typ byte) int {
+	switch typ {
+	case 'K':
+		return 4 + maxKey
+	case 'R':
+		if t.opt.StripPlus {
+			return maxMechanisms
+		}
+	case 'E':
+		return maxMechanisms
+	}
+	return 0
+}
+
+// takeStartup takes a message that comes before the session is ready.
+func (t *Tracker) takeStartup(m *message) {
+	switch m.typ {
+	case 'K':
+		t.takeKey(m)
+	case 'R':
+		if list, ok := withoutPlus(m); ok && t.opt.StripPlus {
+			t.marks = append(t.marks, wire.Mark{Kind: wire.Answer, Start: m.start, End: m.end, Bytes: list})
+		}
+	}
+}
+
+func (t *Tracker) takeKey(m *message) {
+	c := cursor{b: m.body}
+	pid := int32(c.uint32())
+	if c.bad {
+		return
+	}
+	t.pid.Store(pid)
+	if t.opt.KeyData != nil && !m.cut {
+		t.opt.KeyData(pid, c.b)
+	}
+}
+
+const (
+	authSASL  = 10
+	plus      = "SCRAM-SHA-256-PLUS"
+	plusBytes = len(plus) + 1
+)
+
+// withoutPlus returns an AuthenticationSASL without SCRAM-SHA-256-PLUS, and
+// whether there was one, beside others.
+func withoutPlus(m *message) ([]byte, bool) {
+	c := cursor{b: m.body}
+	if c.uint32() != authSASL || m.cut {
+		return nil, false
+	}
+	at, others := none, 0
+	for !c.bad && len(c.b) > 1 {
+		from := len(m.body) - len(c.b)
+		if string(c.text()) == plus {
+			at = from
+		} else {
+			others++
+		}
+	}
+	if at == none || others == 0 || c.bad {
+		return nil, false
+	}
+	out := binary.BigEndian.AppendUint32([]byte{'R'}, uint32(4+len(m.body)-plusBytes))
+	out = append(out, m.body[:at]...)
+	return append(out, m.body[at+plusBytes:]...), true
 }

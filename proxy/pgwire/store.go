@@ -52,8 +52,15 @@ func (s *store[V]) drop(key string) {
 }
 
 func (s *store[V]) clear() {
-	clear(s.young)
+	if len(s.young) > 0 {
+		clear(s.young)
+	}
 	s.old, s.used = nil, 0
+}
+
+// sessionStore returns a store of what a client gave names to.
+func sessionStore[V any]() store[*V] {
+	return store[*V]{entries: maxStatements, bytes: maxNames}
 }
 
 // merge puts o's entries over those of s.

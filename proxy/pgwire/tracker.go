@@ -18,6 +18,19 @@ type Options struct {
 	// Wants reports whether a rule names a verb, which then makes an op of
 	// what otherwise is none. nil: none does. It is asked for each statement.
 	Wants func(verb string) bool
+	// Reads reports whether a SELECT from a table, named as [lock.TableName]
+	// does, matters to anybody now. It is asked for each of them, more than
+	// once; one that does not matter is no op. nil: all do.
+	Reads func(table string) bool
+	// StripPlus takes SCRAM-SHA-256-PLUS off the list of mechanisms that
+	// upstream offers: whoever ends TLS between the two cannot bind channels.
+	StripPlus bool
+	// KeyData is told the key that upstream gives out for cancelling. It may
+	// not keep the slice. nil: nobody asks.
+	KeyData func(pid int32, key []byte)
+	// Refused is told of an error of upstream before the session was ready.
+	// nil: nobody asks.
+	Refused func(sqlstate, message string)
 }
 
 // phase is how far the connection has got.
@@ -42,8 +55,9 @@ type Tracker struct {
 	pid         atomic.Int32           // likewise
 
 	asked      queue
-	statements store[*statement]
-	portals    store[*portal]
+	statements names[statement]
+	portals    names[portal]
+	tables     [4]string // names of tables read last
 	group      group
 	reply      reply
 	tx         transactions
@@ -63,8 +77,8 @@ func NewTracker(opt Options) *Tracker {
 	}
 	return &Tracker{
 		opt:        opt,
-		statements: store[*statement]{entries: maxStatements, bytes: maxNames},
-		portals:    store[*portal]{entries: maxStatements, bytes: maxNames},
+		statements: names[statement]{named: sessionStore[statement]()},
+		portals:    names[portal]{named: sessionStore[portal]()},
 		reply:      reply{start: none},
 		group:      group{start: none},
 	}
@@ -160,7 +174,7 @@ func (t *Tracker) upstreamClear() int64 {
 	if r := t.reply.start; r != none && s.pos-r <= wire.MaxHeld {
 		return r
 	}
-	if s.partial() && (s.nhead < headSize || s.head[0] == 'Z') {
+	if s.partial() && (s.nhead < headSize || s.head[0] == 'Z' || s.head[0] == 'R' && s.limit > 0 && s.size <= maxMechanisms) {
 		return s.start
 	}
 	return s.pos

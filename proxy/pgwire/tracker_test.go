@@ -2,7 +2,6 @@ package pgwire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,90 +12,6 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
-
-func packet(code uint32, rest string) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(rest)))
-	return append(binary.BigEndian.AppendUint32(b, code), rest...)
-}
-
-func TestStartup(t *testing.T) {
-	startup := packet(196608, "user\x00u\x00application_name\x00svc\x00\x00")
-	for _, tt := range []struct {
-		name  string
-		bytes []byte
-		want  string
-		app   string
-		phase phase
-	}{
-		{"3.0", startup, "", "svc", running},
-		{"3.2 with options", packet(196610, "application_name\x00a b\x00_pq_.x\x001\x00\x00"), "", "a b", running},
-		{"no name", packet(196608, "user\x00u\x00\x00"), "", "", running},
-		{"a malformed body", packet(196608, "application_name\x00x"), "", "", running},
-		{"SSL first", append(packet(sslRequest, ""), startup...), "answer N", "svc", running},
-		{"GSS, then SSL", append(append(packet(gssRequest, ""), packet(sslRequest, "")...), startup...), "answer N\nanswer N", "svc", running},
-		{"cancel", packet(cancelRequest, "\x00\x00\x00\x01\x00\x00\x00\x02"), "", "", opaque},
-		{"cancel with a long key", packet(cancelRequest, strings.Repeat("k", 260)), "", "", opaque},
-		{"cancel after SSL", append(packet(sslRequest, ""), packet(cancelRequest, "12345678")...), "answer N", "", opaque},
-		{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n"), `blind startup packet: begins with "GET ", expected a length of 8 to 10000`, "", opaque},
-		{"TLS", []byte("\x16\x03\x01\x02\x00\x01\x00"), `blind startup packet: begins with 16 03 01 02 (a TLS handshake), expected a length of 8 to 10000`, "", opaque},
-		{"too short", []byte("\x00\x00\x00\x07\x00\x03\x00"), `blind startup packet: begins with "\x00\x00\x00\a", expected a length of 8 to 10000`, "", opaque},
-		{"too long", []byte("\x00\x00\x27\x11\x00\x03\x00\x00"), `blind startup packet: begins with "\x00\x00'\x11", expected a length of 8 to 10000`, "", opaque},
-		{"2.0", packet(131072, "x"), "blind startup packet: protocol 2.0, expected 3.x", "", opaque},
-		{"4.0", packet(262144, "x"), "blind startup packet: protocol 4.0, expected 3.x", "", opaque},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			for n := range len(tt.bytes) {
-				pl := newPlayer(t, newTracker()).play([]turn{{true, tt.bytes}}, n)
-				if got := pl.text(); got != tt.want || pl.tracker.ApplicationName() != tt.app || pl.tracker.phase != tt.phase {
-					t.Fatalf("in pieces of %d: %q, application %q, phase %d", n, got, pl.tracker.ApplicationName(), pl.tracker.phase)
-				}
-				if pl.clear[0] != int64(len(tt.bytes)) {
-					t.Fatalf("in pieces of %d: clear to %d of %d", n, pl.clear[0], len(tt.bytes))
-				}
-			}
-		})
-	}
-}
-
-// An answer's bytes are the whole packet, and none of it is clear before it is
-// whole.
-func TestAnswerIsNotForwarded(t *testing.T) {
-	tr := newTracker()
-	b := packet(sslRequest, "")
-	marks, clear := tr.Client(b[:4], nil)
-	if len(marks) != 0 || clear != 0 {
-		t.Fatalf("half a packet: %v, clear %d", marks, clear)
-	}
-	marks, _ = tr.Client(b[4:], nil)
-	if len(marks) != 1 || marks[0].Start != 0 || marks[0].End != 8 {
-		t.Fatalf("marks %+v", marks)
-	}
-}
-
-func TestBackend(t *testing.T) {
-	for _, key := range []string{"1234", strings.Repeat("k", 32), strings.Repeat("k", 256)} {
-		turns := encode(t, []any{started[0], be{
-			&pgproto3.NegotiateProtocolVersion{}, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{"SCRAM-SHA-256"}}}})
-		turns = append(turns, encode(t, []any{
-			fe{&pgproto3.SASLInitialResponse{AuthMechanism: "SCRAM-SHA-256", Data: []byte("x")}},
-			be{&pgproto3.AuthenticationOk{}, notice, &pgproto3.BackendKeyData{ProcessID: 99, SecretKey: []byte(key)}, z('I')},
-		})...)
-		pl := newPlayer(t, newTracker()).play(turns, 3)
-		if pl.tracker.BackendPID() != 99 || pl.tracker.asked.len() != 0 || len(pl.marks) != 0 {
-			t.Errorf("pid %d, outstanding %d, %s", pl.tracker.BackendPID(), pl.tracker.asked.len(), pl.text())
-		}
-	}
-}
-
-// A password is never copied.
-func TestPasswordIsNotKept(t *testing.T) {
-	pl := newPlayer(t, newTracker()).play(encode(t, started[:1]), 0)
-	msg, _ := (&pgproto3.PasswordMessage{Password: "hunter2hunter2"}).Encode(nil)
-	pl.play([]turn{{true, msg}}, 1)
-	if b := pl.tracker.client.buf; bytes.Contains(b[:cap(b)], []byte("hunter2")) {
-		t.Error("the password is in the buffer")
-	}
-}
 
 func TestBlind(t *testing.T) {
 	for _, tt := range []struct {
@@ -165,147 +80,6 @@ func TestTooManyUnsettled(t *testing.T) {
 	}
 }
 
-// clears feeds chunks of the client and returns how much of each stays behind.
-func clears(t *testing.T, chunks ...[]byte) []int64 {
-	t.Helper()
-	pl := newPlayer(t, newTracker()).play(encode(t, started), 0)
-	var out []int64
-	for _, c := range chunks {
-		pl.feed(true, c)
-		out = append(out, pl.pos[0]-pl.clear[0])
-	}
-	return out
-}
-
-func enc(t testing.TB, list fe) []byte { return encode(t, []any{list})[0].bytes }
-
-func TestClientWithholds(t *testing.T) {
-	parse, bind, exec := enc(t, fe{p("", sqlWrite)}), enc(t, fe{b("", "", "1", "1")}), enc(t, fe{e("")})
-	noop := enc(t, fe{p("", "select 1")})
-	group := append(append(append([]byte{}, parse...), bind...), exec...)
-	for _, tt := range []struct {
-		name   string
-		chunks [][]byte
-		want   []int64
-	}{
-		{"a whole group", [][]byte{group}, []int64{0}},
-		{"a chunk that ends with a message", [][]byte{parse, bind, exec}, []int64{0, 0, 0}},
-		{"a chunk that ends inside Execute", [][]byte{group[:len(group)-1], exec[len(exec)-1:]}, []int64{int64(len(group) - 1), 0}},
-		{"a chunk that ends inside Bind", [][]byte{group[:len(parse)+7]}, []int64{int64(len(parse) + 7)}},
-		{"a chunk that ends inside a header", [][]byte{group[:len(parse)+1]}, []int64{int64(len(parse) + 1)}},
-		{"no op", [][]byte{append(noop[:len(noop):len(noop)], bind[:7]...)}, []int64{7}},
-		{"Flush ends a group", [][]byte{append(append(parse[:len(parse):len(parse)], enc(t, fe{flush})...), bind[:7]...)}, []int64{7}},
-		{"inside Sync", [][]byte{append(parse[:len(parse):len(parse)], 'S', 0)}, []int64{2}},
-		{"inside a Query", [][]byte{enc(t, fe{q(sqlUpdate)})[:20]}, []int64{20}},
-		{"inside copy data", [][]byte{[]byte("d\x00\x00\x01\x00abc")}, []int64{0}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := clears(t, tt.chunks...); fmt.Sprint(got) != fmt.Sprint(tt.want) {
-				t.Errorf("withheld %v, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-// A Bind of a statement that is no op is clear as soon as its names are known,
-// and is not copied.
-func TestBindThatDoesNotMatterStreams(t *testing.T) {
-	pl := newPlayer(t, newTracker()).play(encode(t, started), 0)
-	bind := enc(t, fe{p("", "select $1"), b("", "", strings.Repeat("x", 300_000)), e(""), syn})
-	pl.play([]turn{{true, bind}}, 1000)
-	if pl.held > 2048 || cap(pl.tracker.client.buf) > 2048 || len(pl.marks) != 0 {
-		t.Errorf("withheld %d, copied %d, %s", pl.held, cap(pl.tracker.client.buf), pl.text())
-	}
-}
-
-// What is too large to be withheld streams, and its mark is empty.
-func TestLargeRequests(t *testing.T) {
-	large := strings.Repeat("x", wire.MaxHeld+1)
-	for _, tt := range []struct {
-		name string
-		msgs fe
-		want string
-	}{
-		{"Query", fe{q("update counter set note = '" + large + "'; commit")}, "ask UPDATE counter write tx1i []"},
-		{"Bind", fe{p("", sqlWrite), b("", "", "1", large), e("")}, "ask UPDATE counter write tx1i [E]"},
-		{"Parse", fe{p("", "update counter set note = $1 where a = '"+large+"'"), b("", "", "1"), e("")}, "ask UPDATE counter write tx1i [E]"},
-		{"a Bind that just does not fit", fe{p("", sqlWrite), b("", "", "1", large[:wire.MaxHeld-60]), e("")}, "ask UPDATE counter write tx1i [E]"},
-		{"a Bind that fits", fe{p("", sqlWrite), b("", "", "1", large[:wire.MaxHeld-130]), e("")}, "ask UPDATE counter write tx1i [PBE]"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			msgs := enc(t, tt.msgs)
-			for _, n := range []int{0, 1 << 10, 100_001} {
-				pl := newPlayer(t, newTracker()).play(encode(t, started), 0).play([]turn{{true, msgs}}, n)
-				if pl.text() != tt.want || pl.clear[0] != pl.pos[0] {
-					t.Fatalf("in pieces of %d: %s, clear %d of %d", n, pl.text(), pl.clear[0], pl.pos[0])
-				}
-				if strings.HasPrefix(tt.name, "Query") && !pl.marks[0].Op.SQL.Opaque {
-					t.Fatal("a statement of which only a prefix was read is not opaque")
-				}
-			}
-		})
-	}
-}
-
-func TestUpstreamWithholds(t *testing.T) {
-	pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2], fe{p("", sqlRead), b("", "", "1"), dp(""), e(""), syn})), 0)
-	base := pl.pos[1]
-	for i, step := range []struct {
-		msgs be
-		held bool
-	}{
-		{be{notice}, false}, {be{parsed}, true}, {be{boundOK}, true}, {be{rowd("value", 23)}, true}, {be{status, data("7")}, true}, {be{c("SELECT 1")}, false}, {be{z('I')}, false},
-	} {
-		chunk := encode(t, []any{step.msgs})[0].bytes
-		before := pl.clear[1]
-		pl.feed(false, chunk)
-		if i == 0 {
-			base = pl.pos[1]
-		}
-		if held := pl.clear[1] != pl.pos[1]; held != step.held || held && pl.clear[1] != max(before, base) {
-			t.Errorf("step %d: clear %d of %d", i, pl.clear[1], pl.pos[1])
-		}
-	}
-}
-
-// Upstream that waits for copy data must be heard.
-func TestCopyInResponseIsClear(t *testing.T) {
-	pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2],
-		fe{p("", "copy t from stdin"), b("", ""), e(""), syn}, be{parsed, boundOK, copyIn})), 0)
-	if pl.clear[1] != pl.pos[1] {
-		t.Errorf("clear %d of %d", pl.clear[1], pl.pos[1])
-	}
-}
-
-func TestLargeReply(t *testing.T) {
-	value := strings.Repeat("x", 1000)
-	rows := be{rowd("value", 25)}
-	for range wire.MaxHeld/1000 + 10 {
-		rows = append(rows, data(value))
-	}
-	rows = append(rows, c("SELECT 1058"), z('I'))
-	script := append(started[:2:2], fe{q("select value from counter")}, rows)
-	for _, n := range []int{0, 777, 1 << 16} {
-		pl := newPlayer(t, newTracker()).play(encode(t, script), n)
-		want := lines(`ask SELECT counter read tx1i [Q]
-			got SELECT done rows=1058 []
-			end SELECT done [Z]`)
-		if pl.text() != want {
-			t.Errorf("in pieces of %d: %s", n, pl.text())
-		}
-	}
-}
-
-// Rows of what is no op are clear as they come, and are not copied.
-func TestRowsThatDoNotMatterStream(t *testing.T) {
-	row := data(strings.Repeat("x", 100_000))
-	script := append(started[:2:2], fe{q("select repeat('x', 100000)")}, be{rowd("x", 25), row, row, c("SELECT 2"), z('I')})
-	pl := newPlayer(t, newTracker()).play(encode(t, script), 1000)
-	if pl.held > 64 || cap(pl.tracker.upstream.buf) > 128 {
-		t.Errorf("withheld %d, copied %d", pl.held, cap(pl.tracker.upstream.buf))
-	}
-}
-
 func TestOp(t *testing.T) {
 	turns := encode(t, append(started[:2:2],
 		fe{p("s", sqlClaim), ds("s"), flush}, be{parsed, types(20), rowd("value", 23)},
@@ -347,7 +121,7 @@ func TestStatementsAreBounded(t *testing.T) {
 		name := fmt.Sprintf("s%d", i)
 		pl.play(encode(t, []any{fe{p(name, sqlRead), b(name, name, "1"), syn}, be{parsed, boundOK, z('T')}}), 0)
 	}
-	for _, n := range []int{len(pl.tracker.statements.young) + len(pl.tracker.statements.old), len(pl.tracker.portals.young) + len(pl.tracker.portals.old)} {
+	for _, n := range []int{len(pl.tracker.statements.named.young) + len(pl.tracker.statements.named.old), len(pl.tracker.portals.named.young) + len(pl.tracker.portals.named.old)} {
 		if n > maxStatements {
 			t.Errorf("%d names are kept", n)
 		}
@@ -377,15 +151,6 @@ func TestStore(t *testing.T) {
 	s.clear()
 	if get("a")+get("c")+get("d") != 0 {
 		t.Error("entries survive clear")
-	}
-}
-
-// A large message does not leave its buffer behind.
-func TestBuffersShrink(t *testing.T) {
-	pl := newPlayer(t, newTracker()).play(encode(t, started), 0)
-	pl.play([]turn{{true, enc(t, fe{q("select '" + strings.Repeat("x", 500_000) + "'")})}}, 1000)
-	if n := cap(pl.tracker.client.buf); n > keepBuffer {
-		t.Errorf("%d bytes are kept", n)
 	}
 }
 

@@ -95,7 +95,7 @@ func (x *transactions) correct(op *lock.Op) {
 }
 
 // answered follows an op that has its outcome.
-func (t *Tracker) answered(op *lock.Op, tm *template, m message) {
+func (t *Tracker) answered(op *lock.Op, tm *template, m *message) {
 	x := &t.tx
 	x.correct(op)
 	if op.Implicit {
@@ -125,7 +125,7 @@ func (t *Tracker) answered(op *lock.Op, tm *template, m message) {
 
 // settle ends the implicit transaction, or what a BEGIN dragged into its own.
 // Only a Write is still its session's to change.
-func (t *Tracker) settle(m message) {
+func (t *Tracker) settle(m *message) {
 	x := &t.tx
 	for i, op := range x.unsettled {
 		if x.failed && op.Kind == lock.Write && op.Outcome == lock.Done {
@@ -140,7 +140,7 @@ func (t *Tracker) settle(m message) {
 // ready takes the status of a ReadyForQuery. Idle is certain; another one only
 // once nothing is outstanding, and not while a Sync is due, since Postgres 18
 // also says so of a pipeline's implicit transaction.
-func (t *Tracker) ready(m message, status byte) {
+func (t *Tracker) ready(m *message, status byte) {
 	x := &t.tx
 	if status == 'I' {
 		t.settle(m)
