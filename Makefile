@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz clean
+.PHONY: build demo test check bench fuzz oracle clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -30,6 +30,10 @@ bench: ## lockfaultd beside HAProxy, toxiproxy and a bare copying proxy (20 minu
 
 fuzz: ## each fuzz target for 30 s
 	./scripts/fuzz.sh 30s
+
+oracle: ## what is read of SQL, against Postgres's own grammar and regression tests
+	./scripts/need.sh cc
+	cd internal/oracle && CGO_ENABLED=1 go vet . && CGO_ENABLED=1 go run .
 
 clean:
 	rm -rf bin out

@@ -341,6 +341,9 @@ func tagged(op *lock.Op, tm *template, body []byte) {
 	if counted {
 		op.Rows = rows
 	}
+	if tm.indirect && op.Rows == 0 || tm.indirect && !counted {
+		op.Outcome = lock.Unknown // what was written is not told
+	}
 	if op.Kind != lock.Commit {
 		return
 	}

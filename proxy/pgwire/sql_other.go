@@ -61,9 +61,7 @@ func (p *parser) prepares(t *template) {
 	if name == "" || !p.word("AS") {
 		return
 	}
-	inner := p.statement()
-	inner.clip()
-	t.effect, t.name, t.inner = prepare, name, &inner
+	t.effect, t.name = prepare, name // the rest is another statement
 }
 
 func arguments(values []value) []slot {
@@ -87,27 +85,4 @@ func (p *parser) copies(t *template) {
 	if p.word("FROM") {
 		t.kind, t.shape.Table, t.shape.Opaque = lock.Write, name, true
 	}
-}
-
-// others reads the table of a statement that only a rule may care about.
-func (p *parser) others(t *template) {
-	switch t.verb {
-	case "TRUNCATE", "LOCK":
-		p.word("TABLE")
-		p.word("ONLY")
-	case "CREATE", "ALTER", "DROP":
-		for p.any("TEMP", "TEMPORARY", "UNLOGGED") {
-			p.advance()
-		}
-		if !p.word("TABLE") {
-			return
-		}
-		p.word("IF")
-		p.word("NOT")
-		p.word("EXISTS")
-		p.word("ONLY")
-	default:
-		return
-	}
-	t.shape.Table = p.table()
 }

@@ -12,20 +12,15 @@ import (
 const maxList = 4096
 
 // readSQL returns the statements of a text, without the empty ones. If the
-// text was cut, the last one is opaque.
+// text was cut, the last one is opaque. Nothing of the text is kept.
 func readSQL(text string, cut bool) []template {
-	p := &parser{lex: lexer{src: text}}
-	p.advance()
+	var s surveyor
+	s.start(text)
 	var out []template
-	for p.tok.kind != tokEnd && len(out) < maxList {
-		if p.tok.op(";") {
-			p.advance()
-			continue
-		}
-		t := p.statement()
-		p.rest()
-		t.clip()
-		out = append(out, t)
+	for s.more() && len(out) < maxList {
+		var few [8]mention
+		o := s.statement(few[:0])
+		out = append(out, o.read(text))
 	}
 	if cut && len(out) > 0 {
 		out[len(out)-1].shape.Opaque = true
@@ -34,6 +29,81 @@ func readSQL(text string, cut bool) []template {
 		out[i].stand()
 	}
 	return out
+}
+
+// read makes the template of a statement: the outline says what it does and to
+// which tables, and a parser what it sets, asks for and returns.
+func (o *outline) read(text string) template {
+	p := &parser{lex: lexer{src: text[o.from:o.to]}}
+	p.advance()
+	t := p.statement()
+	if o.inner > 0 && t.effect == prepare {
+		inner := readInner(text[o.inner:o.to])
+		t.inner = &inner
+	}
+	t.heed(o)
+	t.clip()
+	return t
+}
+
+// readInner reads the statement that a PREPARE names.
+func readInner(text string) template {
+	var s surveyor
+	s.start(text)
+	var few [8]mention
+	o := s.statement(few[:0])
+	o.inner = 0
+	return o.read(text)
+}
+
+// heed gives the outline the last word on the kind and the tables.
+func (t *template) heed(o *outline) {
+	t.maybe, t.indirect = o.maybe, o.indirect
+	t.shape.Opaque = t.shape.Opaque || o.deep
+	verb := verbOf(o.verb.text)
+	switch {
+	case o.kind == lock.Write && (t.kind != lock.Write || t.verb != verb):
+		t.kind, t.verb, t.set, t.where = o.kind, verb, nil, nil
+		t.shape = lock.Statement{Opaque: true}
+	case o.kind == lock.Read && t.kind != lock.Read:
+		t.kind, t.verb, t.where, t.shape.Opaque = o.kind, verb, nil, true
+	case o.kind == "" && (t.kind == lock.Read || t.kind == lock.Write):
+		t.kind = ""
+	case t.verb == "WITH":
+		t.verb = verb
+	}
+	t.setTables(o.tables)
+}
+
+// setTables notes the tables of the statement. The first one that it may be about
+// is its own, if the parser has found none: the one that it writes, or else
+// one that is read. What the parser took for a table and is none takes its
+// conditions along.
+func (t *template) setTables(list []mention) {
+	var few [8]string
+	names := few[:0]
+	for _, m := range list {
+		names = append(names, m.name())
+	}
+	if !slices.Contains(names, t.shape.Table) {
+		t.shape.Opaque = t.shape.Opaque || t.shape.Table != ""
+		t.shape.Table, t.where = "", nil
+	}
+	for i, m := range list {
+		t.add(names[i], m.written)
+	}
+}
+
+func (t *template) add(name string, written bool) {
+	if t.shape.Table == "" && (written || t.kind != lock.Write) {
+		t.shape.Table = name
+	}
+	if t.shape.Table == name && (t.kind == "" || written == (t.kind == lock.Write)) {
+		return
+	}
+	if a := (another{name, written}); !slices.Contains(t.also, a) {
+		t.also = append(t.also, a)
+	}
 }
 
 // stand makes the portal that stands for all of a template that is no op.
@@ -113,14 +183,17 @@ func (p *parser) end() bool {
 	return p.tok.kind == tokEnd || p.tok.op(")") || p.tok.op(";")
 }
 
-// step passes over one token, or over everything in a pair of brackets, or
-// over a whole CASE.
+// step passes over one token, over everything in a pair of brackets, over a
+// whole CASE, or over DISTINCT FROM.
 func (p *parser) step() {
 	switch {
 	case p.tok.op("("), p.tok.op("["):
 		p.brackets()
 	case p.tok.word("CASE"):
 		p.cases()
+	case p.tok.word("DISTINCT") && (p.prev.word("IS") || p.prev.word("NOT")):
+		p.advance()
+		p.word("FROM")
 	default:
 		p.advance()
 	}
@@ -172,24 +245,6 @@ func (p *parser) until(list ...string) bool {
 	return false
 }
 
-// rest goes to the end of the statement. A stray parenthesis does not end it.
-func (p *parser) rest() {
-	for p.tok.kind != tokEnd && !p.tok.op(";") {
-		if p.tok.word("ATOMIC") && p.prev.word("BEGIN") {
-			p.body()
-			continue
-		}
-		p.step()
-	}
-}
-
-// body passes over the statements of a BEGIN ATOMIC function.
-func (p *parser) body() {
-	for p.tok.kind != tokEnd && !p.word("END") {
-		p.step()
-	}
-}
-
 // statement reads one statement as far as it matters.
 func (p *parser) statement() template {
 	if p.depth >= maxDepth {
@@ -197,12 +252,17 @@ func (p *parser) statement() template {
 	}
 	p.depth++
 	defer func() { p.depth-- }()
-	verb := strings.ToUpper(p.tok.text)
 	if p.tok.kind != tokWord {
 		return p.strange()
 	}
+	table := p.tok.word("TABLE")
+	verb := verbOf(p.tok.text)
 	p.advance()
-	t := template{verb: strings.Clone(verb)}
+	t := template{verb: verb}
+	if table {
+		p.tables(&t)
+		return t
+	}
 	switch verb {
 	case "SELECT":
 		p.selects(&t)
@@ -222,8 +282,6 @@ func (p *parser) statement() template {
 		p.transaction(&t)
 	case "PREPARE", "EXECUTE", "DEALLOCATE", "DISCARD":
 		p.prepared(&t)
-	default:
-		p.others(&t)
 	}
 	return t
 }

@@ -26,6 +26,13 @@ func (p *parser) selects(t *template) {
 	p.tail(t)
 }
 
+// tables reads what follows TABLE, which is short for SELECT * FROM.
+func (p *parser) tables(t *template) {
+	t.shape.Columns = []string{"*"}
+	p.from(t)
+	p.tail(t)
+}
+
 // tail reads what is left of a SELECT.
 func (p *parser) tail(t *template) {
 	for !p.end() {
@@ -122,9 +129,15 @@ func (p *parser) identifier() string {
 	if p.tok.kind != tokWord && p.tok.kind != tokQuoted {
 		return ""
 	}
-	name := p.tok.name()
+	tok, escape := p.tok, byte('\\')
 	p.advance()
-	return name
+	if tok.kind == tokQuoted && p.word("UESCAPE") {
+		if p.tok.kind == tokString && len(p.tok.text) == len("'!'") {
+			escape = p.tok.text[1]
+		}
+		p.advance()
+	}
+	return tok.nameBy(escape)
 }
 
 // results reads a select list up to one of the keywords: a column by its own

@@ -28,6 +28,10 @@ type template struct {
 	set   []slot
 	where []slot
 
+	also     []another // the other tables, each once as read and once as written
+	maybe    bool      // runs code that cannot be seen, which may write
+	indirect bool      // what the reply counts is not what was written
+
 	table     string // as the ledger compares it
 	system    bool   // reads a system catalog: never an op
 	chain     bool   // COMMIT AND CHAIN
@@ -40,6 +44,12 @@ type template struct {
 	args   []slot    // of an EXECUTE
 
 	bare *portal // stands for every portal of it, if it is no op
+}
+
+// Another is a table of a statement beside its own.
+type another struct {
+	name    string
+	written bool
 }
 
 // A slot is a place for a value: a parameter or a literal.

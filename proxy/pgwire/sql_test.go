@@ -33,12 +33,15 @@ func line(t template) string {
 	if len(t.shape.Columns) > 0 {
 		fmt.Fprintf(&b, " cols %s", strings.Join(t.shape.Columns, ","))
 	}
+	for _, a := range t.also {
+		fmt.Fprintf(&b, " %s%s", map[bool]string{false: "+", true: "+!"}[a.written], a.name)
+	}
 	for _, f := range []struct {
 		on   bool
 		name string
 	}{
 		{t.shape.Returning, "returning"}, {t.shape.ForUpdate, "forupdate"}, {t.shape.Upsert, "upsert"}, {t.shape.Opaque, "opaque"},
-		{t.system, "system"}, {t.chain, "chain"}, {t.savepoint, "savepoint"}, {t.twoPhase, "twophase"},
+		{t.maybe, "maybe"}, {t.indirect, "indirect"}, {t.system, "system"}, {t.chain, "chain"}, {t.savepoint, "savepoint"}, {t.twoPhase, "twophase"},
 	} {
 		if f.on {
 			b.WriteString(" " + f.name)
@@ -112,7 +115,7 @@ func TestReadSQL(t *testing.T) {
 		{"in", `select a from t where b in (1,2) and c = 3 and d = any($1)`, []string{"read SELECT t where c=3 cols a opaque"}},
 		{"between", `select a from t where b between 1 and 5 and c = 3`, []string{"read SELECT t where c=3 cols a opaque"}},
 		{"null", `select a from t where b is null and c is not null and not d and e = 1`, []string{"read SELECT t where e=1 cols a opaque"}},
-		{"subquery", `select a from t where b = (select max(b) from u where c = 9) and d = 1 and exists (select 1)`, []string{"read SELECT t where d=1 cols a opaque"}},
+		{"subquery", `select a from t where b = (select max(b) from u where c = 9) and d = 1 and exists (select 1)`, []string{"read SELECT t where d=1 cols a +u opaque"}},
 		{"function of a column", `select a from t where lower(b) = 'x' and c = 1`, []string{"read SELECT t where c=1 cols a opaque"}},
 		{"arithmetic", `select a from t where b = 1 + c and d = 1`, []string{"read SELECT t where d=1 cols a opaque"}},
 		{"operators", `select a from t where b @> 1 and c ~ 'x' and d->>'k' = 'v' and e = 1`, []string{"read SELECT t where e=1 cols a opaque"}},
@@ -131,23 +134,23 @@ func TestReadSQL(t *testing.T) {
 		{"for no key update", `select a from t for no key update of t nowait`, []string{"read SELECT t cols a forupdate"}},
 		{"for share", `select a from t where b = $1 limit 1 for share`, []string{"read SELECT t where b=$1 cols a forupdate"}},
 		{"group", `select a, count(*) from t where b = 1 group by a having count(*) > 1`, []string{"read SELECT t where b=1 cols a,? opaque"}},
-		{"union", `select a from t where b = 1 union all select a from u where b = 2`, []string{"read SELECT t where b=1 cols a opaque"}},
+		{"union", `select a from t where b = 1 union all select a from u where b = 2`, []string{"read SELECT t where b=1 cols a +u opaque"}},
 		{"distinct", `select distinct on (a) a, b from t`, []string{"read SELECT t cols a,b"}},
 		{"aliases", `select a as b, a c, count(*) as a, a + 1 as a, (a) as b, case when a then b end a from t`, []string{"read SELECT t cols a,a,?,?,?,?"}},
 		{"wrapped columns", `select coalesce(a, 0) as b, coalesce(t.a::int, $1) c, cast(a as numeric(4, 2)) d, a::text e, coalesce(a, b), coalesce(a + 1, 0) as a, cast(a + 1 as int) as a from t`, []string{"read SELECT t cols a,a,a,a,?,?,?"}},
 		{"names", `select a from public."My Table" x where x."Id" = 1`, []string{"read SELECT public.My Table where Id=1 cols a"}},
 		{"case of names", `SELECT Value FROM Counter`, []string{"read SELECT counter cols value"}},
 		{"only", `select a from only t * as x(b) where b = 1`, []string{"read SELECT t where b=1 cols a"}},
-		{"join", `select a from t join u on t.x = u.x where u.y = 5`, []string{"read SELECT t cols a opaque"}},
-		{"comma", `select a from t, u where u.y = 5 for update`, []string{"read SELECT t cols a forupdate opaque"}},
-		{"join in parens", `select a from (t join u on t.x = u.x) where u.y = 5`, []string{"read SELECT t cols a opaque"}},
+		{"join", `select a from t join u on t.x = u.x where u.y = 5`, []string{"read SELECT t cols a +u opaque"}},
+		{"comma", `select a from t, u where u.y = 5 for update`, []string{"read SELECT t cols a +u forupdate opaque"}},
+		{"join in parens", `select a from (t join u on t.x = u.x) where u.y = 5`, []string{"read SELECT t cols a +u opaque"}},
 		{"tablesample", `select a from t tablesample system (1) where b = 1`, []string{"read SELECT t cols a opaque"}},
 		{"subselect", `select a from (select b from t where c = 1) x where d = 2`, []string{"read SELECT t cols a opaque"}},
 		{"function source", `select * from generate_series(1, 3) g where g = 1`, []string{"- SELECT cols * opaque"}},
 		{"no table", `select 1`, []string{"- SELECT cols ?"}},
 		{"advisory", `SELECT pg_advisory_lock($1)`, []string{"- SELECT cols ?"}},
-		{"into", `select a into u from t where b = 1`, []string{"read SELECT t cols a opaque"}},
-		{"parens", `(select a from t) union (select a from u)`, []string{"read SELECT t cols a opaque"}},
+		{"into", `select a into u from t where b = 1`, []string{"write SELECT u +t opaque"}},
+		{"parens", `(select a from t) union (select a from u)`, []string{"read SELECT t cols a +u opaque"}},
 
 		// Catalogs.
 		{"pg_catalog", `select oid from pg_catalog.pg_type where typname = $1`, []string{"- SELECT pg_catalog.pg_type where typname=$1 cols oid system"}},
@@ -160,7 +163,7 @@ func TestReadSQL(t *testing.T) {
 		{"insert rows", `insert into t (a, b) values (1, 2), (3, 4)`, []string{"write INSERT t set a=1,b=2 opaque"}},
 		{"insert rows and more", `insert into t (a) values (1), (2) on conflict (a) do update set b = 3 returning a`, []string{"write INSERT t set a=1,b=3 cols a returning upsert opaque"}},
 		{"insert without columns", `insert into t values (1, 2)`, []string{"write INSERT t opaque"}},
-		{"insert select", `insert into t (a) select b from u join v on u.x = v.x where c = 1 on conflict do nothing returning a`, []string{"write INSERT t set a=? cols a returning opaque"}},
+		{"insert select", `insert into t (a) select b from u join v on u.x = v.x where c = 1 on conflict do nothing returning a`, []string{"write INSERT t set a=? cols a +u +v returning opaque"}},
 		{"insert default values", `insert into t default values`, []string{"write INSERT t"}},
 		{"insert expression", `insert into t (a, b, c) values (now(), 1 + 1, $1)`, []string{"write INSERT t set a=?,b=?,c=$1"}},
 		{"do nothing", `insert into t (a) values ($1) on conflict (a) do nothing`, []string{"write INSERT t set a=$1"}},
@@ -171,27 +174,27 @@ func TestReadSQL(t *testing.T) {
 		{"upsert on a partial index", `insert into t (a) values (1) on conflict (a) where b = 2 do update set a = 3`, []string{"write INSERT t set a=1,a=3 upsert"}},
 
 		// UPDATE and DELETE with other tables.
-		{"update from", `update t set a = u.a from u where t.id = u.id and u.b = 1 returning t.a`, []string{"write UPDATE t set a=? cols a returning opaque"}},
-		{"a step from another table", `update t set n = u.n + 1 from u where t.id = u.id`, []string{"write UPDATE t set n=? opaque"}},
-		{"a step with another table", `update t set n = t.n + 1, a = 2 from u where t.id = u.id`, []string{"write UPDATE t set n=?,a=2 opaque"}},
+		{"update from", `update t set a = u.a from u where t.id = u.id and u.b = 1 returning t.a`, []string{"write UPDATE t set a=? cols a +u returning opaque"}},
+		{"a step from another table", `update t set n = u.n + 1 from u where t.id = u.id`, []string{"write UPDATE t set n=? +u opaque"}},
+		{"a step with another table", `update t set n = t.n + 1, a = 2 from u where t.id = u.id`, []string{"write UPDATE t set n=?,a=2 +u opaque"}},
 		{"steps by a qualifier", `update s.t as x set n = x.n + 1, m = t.m - 2, o = 3 + s.t.o, q = u.q + 1, r = 1 + u.r`, []string{"write UPDATE s.t set n+=1,m-=2,o+=3,q=?,r=?"}},
 		{"upsert step by an alias", `insert into t as x (id, n) values (1, 1) on conflict (id) do update set n = x.n + 1`, []string{"write INSERT t set id=1,n=1,n+=1 upsert"}},
 		{"upsert step from the refused row", `insert into t values (1, 1) on conflict (id) do update set n = excluded.n + 1`, []string{"write INSERT t set n=? upsert opaque"}},
 		{"delete", `delete from only t where id = $1 returning *`, []string{"write DELETE t where id=$1 cols * returning"}},
-		{"delete using", `delete from t using u where t.id = u.id`, []string{"write DELETE t opaque"}},
-		{"merge", `merge into t using u on t.id = u.id when matched then update set a = 1`, []string{"write MERGE t opaque"}},
+		{"delete using", `delete from t using u where t.id = u.id`, []string{"write DELETE t +u opaque"}},
+		{"merge", `merge into t using u on t.id = u.id when matched then update set a = 1`, []string{"write MERGE t +u opaque"}},
 
 		// WITH.
-		{"with update", `with n as (select id from t where x = 1 for update skip locked limit 1) update t set a = 1 from n where t.id = n.id returning t.id`, []string{"write UPDATE t set a=1 cols id returning opaque"}},
-		{"with inner write", `with i as (insert into t (a) values (1) returning a) select * from i`, []string{"write INSERT t set a=1 cols a returning opaque"}},
+		{"with update", `with n as (select id from t where x = 1 for update skip locked limit 1) update t set a = 1 from n where t.id = n.id returning t.id`, []string{"write UPDATE t set a=1 cols id +t returning opaque"}},
+		{"with inner write", `with i as (insert into t (a) values (1) returning a) select * from i`, []string{"write INSERT t set a=1 cols a returning opaque indirect"}},
 		{"with select", `with recursive x (a, b) as materialized (select 1), y as not materialized (select 2) select a from t where b = 1`, []string{"read SELECT t where b=1 cols a opaque"}},
 		{"with for update", `with x as (select id, v from t where id=1 for update) select * from x`, []string{"read SELECT t where id=1 cols * forupdate opaque"}},
 		{"with names", `with x as (select id, v + 1 as w from t), "Y" (a) as materialized (select id from x where w = 1) select id, w from "Y" as z where id = 3`, []string{"read SELECT t cols id,? opaque"}},
 		{"with a name in a subselect", `with x as (select * from t) select a from (select * from x) y`, []string{"read SELECT t cols a opaque"}},
 		{"with no table", `with x as (select 1 as a) select a from x`, []string{"- SELECT cols ? opaque"}},
 		{"with a catalog", `with x as (select oid from pg_class) select oid from x`, []string{"- SELECT pg_class cols oid opaque system"}},
-		{"with a schema", `with x as (select a from t) select a from s.x`, []string{"read SELECT s.x cols a opaque"}},
-		{"with several writes", `with a as (insert into t (a) values (1)), b as (delete from u) update v set a = 1`, []string{"write UPDATE v set a=1 opaque"}},
+		{"with a schema", `with x as (select a from t) select a from s.x`, []string{"read SELECT s.x cols a +t opaque"}},
+		{"with several writes", `with a as (insert into t (a) values (1)), b as (delete from u) update v set a = 1`, []string{"write UPDATE v set a=1 +!t +!u opaque"}},
 		{"with values", `with x as (values (1)) delete from t where a = 1`, []string{"write DELETE t where a=1 opaque"}},
 
 		// Transactions.
@@ -216,13 +219,16 @@ func TestReadSQL(t *testing.T) {
 
 		// Others.
 		{"copy from", `copy s.t (a, b) from stdin binary`, []string{"write COPY s.t opaque"}},
-		{"copy to", `copy t to stdout; copy (select 1) to stdout`, []string{"- COPY", "- COPY"}},
+		{"copy to", `copy t to stdout; copy (select 1) to stdout`, []string{"- COPY t", "- COPY"}},
 		{"truncate", `truncate table only t`, []string{"- TRUNCATE t"}},
 		{"lock", `lock table t in exclusive mode`, []string{"- LOCK t"}},
 		{"create", `create temp table if not exists s.t (a int)`, []string{"- CREATE s.t"}},
 		{"set", `set application_name = 'x'`, []string{"- SET"}},
 
-		{"no ops", `table t; explain analyze update t set a = 1; declare c cursor for select a from t; fetch 1 from c`, []string{"- TABLE", "- EXPLAIN", "- DECLARE", "- FETCH"}},
+		{"table", `table only s.t; table t for update`, []string{"read SELECT s.t cols *", "read SELECT t cols * forupdate"}},
+		{"explain", `explain analyze update t set a = 1; explain (analyze off) delete from t; explain (verbose, analyze) insert into t select 1 from u; explain analyze select 1 from t`,
+			[]string{"write UPDATE t opaque indirect", "- EXPLAIN t", "write INSERT t +u opaque indirect", "- EXPLAIN t"}},
+		{"cursors", `declare c cursor for select a from t; fetch 1 from c`, []string{"- DECLARE t", "- FETCH"}},
 
 		// Splitting.
 		{"several", `begin; update t set a = 1; commit`, []string{"begin BEGIN", "write UPDATE t set a=1", "commit COMMIT"}},

@@ -24,11 +24,17 @@ type token struct {
 
 func (t token) op(s string) bool { return t.kind == tokOp && t.text == s }
 
-func (t token) word(s string) bool { return t.kind == tokWord && strings.EqualFold(t.text, s) }
+// word reports whether t is the word s, in any case. Most tokens are told from
+// it by their length or first letter.
+func (t token) word(s string) bool {
+	return t.kind == tokWord && len(t.text) == len(s) && t.text[0]|0x20 == s[0]|0x20 && strings.EqualFold(t.text, s)
+}
 
 // A lexer cuts a SQL text into tokens as Postgres does with
-// standard_conforming_strings on. Anything is accepted: what is not closed
-// ends with the text.
+// standard_conforming_strings on, as it is unless somebody asks for the syntax
+// of before 9.1: where it is off, a backslash before a quote hides the string's
+// end from the lexer. Anything is accepted: what is not closed ends with the
+// text.
 type lexer struct {
 	src string
 	pos int
@@ -113,20 +119,47 @@ func (l *lexer) comment() {
 	}
 }
 
-// quoted passes over a text in quotes; a doubled quote is part of it.
+// quoted passes over a text in quotes; a doubled quote is part of it. A string
+// may go on in the quotes on a later line.
 func (l *lexer) quoted(q byte, escapes bool) {
 	for l.pos++; l.pos < len(l.src); l.pos++ {
 		switch c := l.src[l.pos]; {
 		case escapes && c == '\\':
 			l.pos++
-		case c == q && l.at(1) == q:
+		case c != q:
+		case l.at(1) == q:
 			l.pos++
-		case c == q:
+		case q == '\'' && l.continued():
+		default:
 			l.pos++
 			return
 		}
 	}
 	l.pos = len(l.src)
+}
+
+// continued goes to the quote with which the string that ends here goes on, if
+// it does: with a line's end, and at most comments of one line, in between.
+func (l *lexer) continued() bool {
+	for i, line := l.pos+1, false; i < len(l.src); i++ {
+		switch c := l.src[i]; {
+		case c == '\n' || c == '\r':
+			line = true
+		case c == ' ' || c >= '\t' && c <= '\r':
+		case c == '-' && i+1 < len(l.src) && l.src[i+1] == '-':
+			n := strings.IndexAny(l.src[i:], "\r\n")
+			if n < 0 {
+				return false
+			}
+			i += n - 1
+		case c == '\'' && line:
+			l.pos = i
+			return true
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // dollar passes over a parameter, or a string in dollar quotes.
@@ -155,25 +188,30 @@ func (l *lexer) dollar() tokenKind {
 	return tokString
 }
 
+// number passes over a number, and over letters stuck to it, which are none of
+// Postgres's numbers.
 func (l *lexer) number() {
-	for {
-		c := l.at(0)
-		exponent := (c == '+' || c == '-') && (l.src[l.pos-1]|0x20 == 'e') && isDigit(l.at(1)) && l.decimal()
-		if !isDigit(c) && !isLetter(c) && c != '.' && !exponent {
-			return
+	if l.src[l.pos] != '0' || strings.IndexByte("xob", l.at(1)|0x20) < 0 {
+		l.digits()
+		if l.at(0) == '.' && l.at(1) != '.' {
+			l.pos++
+			l.digits()
 		}
+		sign := l.at(1) == '+' || l.at(1) == '-'
+		if l.at(0)|0x20 == 'e' && (isDigit(l.at(1)) || sign && isDigit(l.at(2))) {
+			l.pos += 2
+		}
+	}
+	for isDigit(l.at(0)) || isLetter(l.at(0)) {
 		l.pos++
 	}
 }
 
-// decimal reports whether the number before the position is not 0x and kin,
-// in which an e is a digit.
-func (l *lexer) decimal() bool {
-	from := l.pos - 1
-	for from > 0 && (isDigit(l.src[from-1]) || isLetter(l.src[from-1])) {
-		from--
+// digits passes over digits, which may be grouped by underscores.
+func (l *lexer) digits() {
+	for isDigit(l.at(0)) || l.at(0) == '_' {
+		l.pos++
 	}
-	return l.src[from] != '0' || from+1 >= l.pos || isDigit(l.src[from+1]) || l.src[from+1]|0x20 == 'e'
 }
 
 // wordOrString passes over a word, or over a string that begins like one: E”,
@@ -207,7 +245,7 @@ const (
 func (l *lexer) operator(c byte) tokenKind {
 	from := l.pos
 	l.pos++
-	if c == ':' && l.at(0) == ':' {
+	if c == ':' && (l.at(0) == ':' || l.at(0) == '=') || c == '.' && l.at(0) == '.' {
 		l.pos++
 		return tokOp
 	}
@@ -232,62 +270,3 @@ func (l *lexer) commentHere() bool {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= 0x80 }
-
-// name returns the identifier that a word or a quoted token stands for.
-func (t token) name() string {
-	if t.kind != tokQuoted {
-		return strings.Clone(strings.ToLower(t.text))
-	}
-	s := t.text[strings.IndexByte(t.text, '"')+1:]
-	s = strings.TrimSuffix(s, `"`)
-	return strings.Clone(strings.ReplaceAll(s, `""`, `"`))
-}
-
-// literal returns the text that a string token stands for, and whether it is
-// certain.
-func (t token) literal() (string, bool) {
-	switch t.text[0] {
-	case '\'':
-		return unquote(t.text), true
-	case 'e', 'E':
-		return unescape(unquote(t.text[1:]))
-	case 'n', 'N':
-		return unquote(t.text[1:]), true
-	case '$':
-		n := strings.IndexByte(t.text[1:], '$') + 2
-		if len(t.text) < 2*n {
-			return "", false
-		}
-		return t.text[n : len(t.text)-n], true
-	}
-	return "", false
-}
-
-func unquote(s string) string {
-	s = strings.TrimSuffix(s[1:], "'")
-	return strings.ReplaceAll(s, "''", "'")
-}
-
-// unescape reads the plain backslash escapes; octal, hexadecimal and Unicode
-// ones are given up on.
-func unescape(s string) (string, bool) {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s, true
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c == '\\' {
-			i++
-			if i == len(s) || isDigit(s[i]) || strings.IndexByte("xuU", s[i]) >= 0 {
-				return "", false
-			}
-			c = s[i]
-			if n := strings.IndexByte("bfnrt", c); n >= 0 {
-				c = "\b\f\n\r\t"[n]
-			}
-		}
-		out = append(out, c)
-	}
-	return string(out), true
-}

@@ -147,6 +147,9 @@ func (p *parser) bareOperand() (value, bool) {
 		return value{param: n}, n > 0
 	case tok.kind == tokString:
 		p.advance()
+		if p.word("UESCAPE") {
+			p.advance()
+		}
 		text, ok := tok.literal()
 		return literal(text, ok), true
 	case tok.kind == tokNumber, tok.op("-"), tok.op("+"):

@@ -55,6 +55,11 @@ func (x *transactions) assign(op *lock.Op, tm *template) {
 		}
 	case lock.Write:
 		x.wrote(op.SQL.Table)
+		for _, a := range tm.also {
+			if a.written {
+				x.wrote(a.name)
+			}
+		}
 	}
 }
 
