@@ -10,6 +10,7 @@ import (
 // hungUp reports whether the other end of a connection has closed it, without
 // reading from it.
 func hungUp(c net.Conn) bool {
+	c = transport(c)
 	if g, ok := c.(interface{ Gone() bool }); ok {
 		return g.Gone()
 	}

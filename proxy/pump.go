@@ -166,7 +166,7 @@ func closeWrite(c net.Conn) error {
 
 // abort makes the close that follows a reset, as the one that was received was.
 func abort(c net.Conn) {
-	if l, ok := c.(interface{ SetLinger(sec int) error }); ok {
+	if l, ok := transport(c).(interface{ SetLinger(sec int) error }); ok {
 		_ = l.SetLinger(0)
 	}
 }

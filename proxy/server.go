@@ -21,10 +21,12 @@ type Route struct {
 	Name     string // names the upstream in ops; "" where there is only one of its protocol
 	Protocol lock.Protocol
 	Upstream string // host:port
+	Legs     Legs   // nil: both are plain connections
 }
 
 // A Server accepts clients and connects each to its upstream, one to one. All
-// fields but Recorder are needed; they are not changed after the first Serve.
+// fields but Recorder are needed, and Dial where a route has no legs of its
+// own; they are not changed after the first Serve.
 type Server struct {
 	Engine   *Engine
 	Freezer  Freezer
@@ -121,23 +123,21 @@ func pause(ctx context.Context) {
 	}
 }
 
-func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
-	owner := make(chan *Owner, 1)
-	go func() { owner <- s.ownerOf(ctx, client) }()
-	upstream, err := s.Dial(ctx, r.Upstream)
-	if ctx.Err() == nil {
-		s.note(r, err)
-	}
-	if err != nil {
-		(<-owner).close()
-		s.unreachable(ctx, client, r, err)
+func (s *Server) session(ctx context.Context, socket net.Conn, r Route) {
+	defer socket.Close()
+	found := make(chan *Owner, 1)
+	go func() { found <- s.ownerOf(ctx, socket) }()
+	client, upstream := s.connect(ctx, socket, r)
+	owner := <-found
+	if upstream == nil {
+		owner.close()
 		return
 	}
 	s.live.Add(1)
 	defer s.live.Add(-1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: <-owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
@@ -146,6 +146,40 @@ func (s *Server) session(ctx context.Context, client net.Conn, r Route) {
 	d := &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder()}
 	d.run(ctx)
 	s.end(c, sess, t)
+}
+
+// connect makes the two connections of a session; they are nil where there is
+// to be none. A failure is logged before the client can hear of it and end the
+// run.
+func (s *Server) connect(ctx context.Context, socket net.Conn, r Route) (client, upstream net.Conn) {
+	legs := r.Legs
+	if legs == nil {
+		legs = bare{s.Dial, r.Upstream}
+	}
+	client, err := legs.Accept(ctx, socket)
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("client refused", "proxy", r.Protocol, "client", socket.RemoteAddr().String(), "err", err)
+	}
+	if client == nil {
+		return nil, nil
+	}
+	if err != nil {
+		client.Close()
+		return nil, nil
+	}
+	upstream, err = legs.Dial(ctx)
+	if ctx.Err() == nil {
+		s.note(r, err)
+	}
+	if err == nil {
+		return client, upstream
+	}
+	if ctx.Err() == nil {
+		s.Log.Error("upstream cannot be reached", "proxy", r.Protocol, "upstream", r.Upstream, "err", err)
+	}
+	legs.Unreachable(client, err)
+	client.Close()
+	return nil, nil
 }
 
 func (s *Server) end(c *conn, sess *Session, t Tracker) {
@@ -159,14 +193,6 @@ func (s *Server) end(c *conn, sess *Session, t Tracker) {
 	}
 	c.peer.Owner.close()
 	s.Log.Info("session ended", "session", c.id)
-}
-
-// unreachable says so before the client can hear of it and end the run.
-func (s *Server) unreachable(ctx context.Context, client net.Conn, r Route, err error) {
-	if ctx.Err() == nil {
-		s.Log.Error("upstream cannot be reached", "proxy", r.Protocol, "upstream", r.Upstream, "err", err)
-	}
-	client.Close()
 }
 
 func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {

@@ -13,8 +13,8 @@ const (
 // splice has the kernel move what comes next of a body that nobody looks at,
 // where both ends are TCP connections.
 func (d *driver) splice(dir Direction, w *window, to net.Conn) error {
-	src, ok := w.from.(*net.TCPConn)
-	dst, ok2 := to.(*net.TCPConn)
+	src, ok := tcp(w.from)
+	dst, ok2 := tcp(to)
 	if !ok || !ok2 {
 		return nil
 	}

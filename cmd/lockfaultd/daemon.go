@@ -21,6 +21,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/proxy"
+	"github.com/lockfaultd/lockfaultd/proxy/legs"
 	"github.com/lockfaultd/lockfaultd/proxy/pgwire"
 	"github.com/lockfaultd/lockfaultd/proxy/resp"
 )
@@ -41,6 +42,7 @@ type daemon struct {
 	hash       *lock.Hasher
 	scripts    *resp.Scripts
 	statements *pgwire.Cache
+	cancels    legs.Cancels
 
 	mu       sync.Mutex
 	backends map[*pgwire.Tracker]bool
@@ -87,7 +89,6 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	}
 	d.server = &proxy.Server{
 		Engine: d.engine, Freezer: d.freezer, Clock: clock, Log: log,
-		Dial:  dial,
 		Track: d.track,
 	}
 	if d.record != nil {
@@ -211,7 +212,7 @@ func (d *daemon) accept(list []endpoint) {
 		count[e.proxy.Protocol]++
 	}
 	for _, e := range list {
-		route := proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream}
+		route := proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy)}
 		if count[route.Protocol] > 1 {
 			route.Name = e.proxy.Upstream
 		}
@@ -223,6 +224,15 @@ func (d *daemon) accept(list []endpoint) {
 	}
 }
 
+// legs makes the connections of a proxy's sessions.
+func (d *daemon) legs(p config.Proxy) proxy.Legs {
+	policy := legs.Policy{Client: p.TLS.Client, Upstream: p.TLS.Upstream, Address: p.Upstream, Connect: dial, Log: d.log}
+	if p.Protocol == lock.Redis {
+		return &legs.Redis{Policy: policy}
+	}
+	return &legs.Postgres{Policy: policy, Direct: p.TLS.Direct, Cancels: &d.cancels}
+}
+
 // track makes the parser of a new session.
 func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	wants := func(verb string) bool { return d.plan.Wants(r.Protocol, verb) }
@@ -230,11 +240,16 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 	}
-	t := pgwire.NewTracker(pgwire.Options{Session: session, Upstream: r.Name, Hash: d.hash, Statements: d.statements, Wants: wants})
+	pair := r.Legs.(*legs.Postgres)
+	watch := pair.Watch()
+	t := pgwire.NewTracker(pgwire.Options{
+		Session: session, Upstream: r.Name, Hash: d.hash, Statements: d.statements, Wants: wants,
+		StripPlus: pair.Stripped(), KeyData: watch.KeyData, Refused: watch.Refused,
+	})
 	d.mu.Lock()
 	d.backends[t] = true
 	d.mu.Unlock()
-	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Ended: func() { d.backendEnded(t) }}
+	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Ended: func() { watch.Ended(); d.backendEnded(t) }}
 }
 
 func (d *daemon) backendEnded(t *pgwire.Tracker) {

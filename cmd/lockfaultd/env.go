@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,16 +17,17 @@ import (
 // to an upstream points to a proxy. Two variables with one upstream share one.
 type environment struct {
 	vars    []string
-	listen  func(p lock.Protocol, upstream string) (address string, err error)
-	known   map[string]string // protocol and upstream -> address
+	given   []string // vars as they were
+	listen  func(config.Proxy) (address string, err error)
+	known   map[string]string // protocol, upstream and its TLS -> address
 	changed []string          // what was rewritten, for people
 	notes   []string          // what was not, and why
 }
 
 // rewriteEnv returns vars with the usual variables, and those in extra,
 // rewritten to the addresses that listen gives. Errors name the variable.
-func rewriteEnv(vars, extra []string, listen func(lock.Protocol, string) (string, error)) (*environment, error) {
-	e := &environment{vars: slices.Clone(vars), listen: listen, known: map[string]string{}}
+func rewriteEnv(vars, extra []string, listen func(config.Proxy) (string, error)) (*environment, error) {
+	e := &environment{vars: slices.Clone(vars), given: vars, listen: listen, known: map[string]string{}}
 	for _, name := range append([]string{"REDIS_URL", "DATABASE_URL"}, extra...) {
 		if err := e.rewriteURL(name, slices.Contains(extra, name)); err != nil {
 			return nil, err
@@ -36,9 +39,11 @@ func rewriteEnv(vars, extra []string, listen func(lock.Protocol, string) (string
 	return e, e.rewritePG()
 }
 
-func (e *environment) get(name string) (string, bool) {
-	for i := len(e.vars) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(e.vars[i], name+"="); ok {
+func (e *environment) get(name string) (string, bool) { return lookup(e.vars, name) }
+
+func lookup(vars []string, name string) (string, bool) {
+	for i := len(vars) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(vars[i], name+"="); ok {
 			return v, v != ""
 		}
 	}
@@ -55,12 +60,18 @@ func (e *environment) unset(name string) {
 	e.vars = slices.DeleteFunc(e.vars, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 }
 
-func (e *environment) proxyFor(p lock.Protocol, upstream string) (string, error) {
-	key := string(p) + " " + canonical(upstream)
+// proxyFor returns the address of a proxy that leads to an upstream, by a
+// plaintext leg from the command and one to the upstream as its URL wants it.
+func (e *environment) proxyFor(p lock.Protocol, upstream string, leg config.UpstreamLeg) (string, error) {
+	key := fmt.Sprintf("%s %s %v", p, canonical(upstream), leg)
 	if a, ok := e.known[key]; ok {
 		return a, nil
 	}
-	a, err := e.listen(p, upstream)
+	conf, err := leg.Load(upstream)
+	if err != nil {
+		return "", fmt.Errorf("TLS to %s: %w", upstream, err)
+	}
+	a, err := e.listen(config.Proxy{Protocol: p, Upstream: upstream, TLS: config.TLS{Upstream: conf, Direct: leg.Direct}})
 	if err == nil {
 		e.known[key] = a
 	}
@@ -99,7 +110,7 @@ func (e *environment) rewriteURL(name string, must bool) error {
 		e.notes = append(e.notes, fmt.Sprintf("%s is left as it is: scheme %q cannot be proxied", name, u.Scheme))
 		return nil
 	}
-	if err := plain(name, p, u); err != nil {
+	if err := single(name, p, u); err != nil {
 		return err
 	}
 	host, port := e.defaults(p)
@@ -107,11 +118,17 @@ func (e *environment) rewriteURL(name string, must bool) error {
 		e.notes = append(e.notes, fmt.Sprintf("%s is left as it is: PGHOST=%s is a Unix socket, which cannot be proxied", name, host))
 		return nil
 	}
-	address, err := e.proxyFor(p, net.JoinHostPort(or(u.Hostname(), host), or(u.Port(), port)))
+	leg, rest, err := config.TakeTLS(p, u, e.libpq)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	u.Host = address
+	if u.Host, err = e.proxyFor(p, net.JoinHostPort(or(u.Hostname(), host), or(u.Port(), port)), leg); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if leg.Mode != config.Disable {
+		u.Scheme = strings.Replace(u.Scheme, "rediss", "redis", 1)
+		u.RawQuery = rest.Encode()
+	}
 	e.set(name, u.String())
 	return nil
 }
@@ -129,24 +146,40 @@ func protocolOf(u *url.URL) (lock.Protocol, bool) {
 	return "", false
 }
 
-// plain refuses what a proxy that speaks no TLS, and knows one address, cannot
-// keep.
-func plain(name string, p lock.Protocol, u *url.URL) error {
-	mode := u.Query().Get("sslmode")
+// single refuses what a proxy that knows one address cannot keep.
+func single(name string, p lock.Protocol, u *url.URL) error {
 	switch {
-	case u.Scheme == "rediss":
-		return fmt.Errorf("%s: TLS (rediss) cannot be proxied yet; expected redis://", name)
 	case strings.Contains(u.Host, ","):
 		return fmt.Errorf("%s: several hosts in one URL cannot be proxied; expected one", name)
 	case p == lock.Postgres && u.Query().Get("host") != "":
 		return fmt.Errorf("%s: the host %q in its options cannot be rewritten; expected it before the database's name", name, u.Query().Get("host"))
-	case p == lock.Postgres && needsTLS(mode):
-		return fmt.Errorf("%s: sslmode=%s cannot be kept through a proxy that does not speak TLS yet; expected prefer, allow or disable", name, mode)
 	}
 	return nil
 }
 
-func needsTLS(mode string) bool { return mode == "require" || strings.HasPrefix(mode, "verify-") }
+// libpq returns a variable about TLS, or the file that libpq takes without it.
+func (e *environment) libpq(name string) string {
+	if v, ok := lookup(e.given, name); ok {
+		return v
+	}
+	file := map[string]string{"PGSSLROOTCERT": "root.crt", "PGSSLCERT": "postgresql.crt", "PGSSLKEY": "postgresql.key"}[name]
+	home, _ := lookup(e.given, "HOME")
+	path := filepath.Join(home, ".postgresql", file)
+	if _, err := os.Stat(path); file == "" || home == "" || err != nil {
+		return ""
+	}
+	return path
+}
+
+// legOf is how an upstream is to be trusted whose address has no options: that
+// of Postgres has libpq's variables.
+func (e *environment) legOf(p lock.Protocol) (config.UpstreamLeg, error) {
+	leg, _, err := config.TakeTLS(p, &url.URL{}, e.libpq)
+	if _, set := lookup(e.given, "PGSSLMODE"); set && err == nil && leg.Mode != config.Disable {
+		e.set("PGSSLMODE", config.Disable)
+	}
+	return leg, err
+}
 
 // defaults is where a URL without host or port leads: for Postgres that is
 // what PGHOST and PGPORT say, before they are rewritten.
@@ -167,9 +200,13 @@ func (e *environment) rewriteAddress(name, text string) error {
 	if up := strings.ToUpper(name); strings.Contains(up, "PG") || strings.Contains(up, "POSTGRES") || strings.Contains(up, "DATABASE") {
 		p = lock.Postgres
 	}
-	address, err := e.proxyFor(p, text)
+	leg, err := e.legOf(p)
 	if err != nil {
-		return err
+		return fmt.Errorf("--env %s: %w", name, err)
+	}
+	address, err := e.proxyFor(p, text, leg)
+	if err != nil {
+		return fmt.Errorf("--env %s: %w", name, err)
 	}
 	e.set(name, address)
 	return nil
@@ -182,9 +219,6 @@ func (e *environment) rewritePG() error {
 	if strings.HasPrefix(host, "/") {
 		e.notes = append(e.notes, fmt.Sprintf("PGHOST=%s is left as it is: a Unix socket cannot be proxied; expected a host, such as 127.0.0.1", host))
 		return nil
-	}
-	if mode, _ := e.get("PGSSLMODE"); needsTLS(mode) {
-		return fmt.Errorf("PGSSLMODE=%s cannot be kept through a proxy that does not speak TLS yet; expected prefer, allow or disable", mode)
 	}
 	if numeric, ok := e.get("PGHOSTADDR"); ok {
 		e.set("PGHOST", numeric) // it is what libpq connects to
@@ -201,9 +235,13 @@ func (e *environment) rewriteHostPort(hostVar, portVar string, p lock.Protocol) 
 		return nil
 	}
 	def := map[lock.Protocol]string{lock.Redis: "6379", lock.Postgres: "5432"}[p]
-	address, err := e.proxyFor(p, net.JoinHostPort(or(host, "127.0.0.1"), or(port, def)))
+	leg, err := e.legOf(p)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", hostVar, err)
+	}
+	address, err := e.proxyFor(p, net.JoinHostPort(or(host, "127.0.0.1"), or(port, def)), leg)
+	if err != nil {
+		return fmt.Errorf("%s: %w", hostVar, err)
 	}
 	h, pt, err := net.SplitHostPort(address)
 	if err != nil {

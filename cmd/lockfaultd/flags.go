@@ -2,7 +2,9 @@ package main
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -67,6 +69,7 @@ type options struct {
 	configPath string
 	redis      cli.StringSlice
 	postgres   cli.StringSlice
+	tls        config.ClientLeg
 	locks      cli.StringSlice
 	typed      []typedRule
 	seed       uint64
@@ -118,8 +121,11 @@ func (o *options) ruleFlags() []cli.Flag {
 func (o *options) commonFlags() []cli.Flag {
 	return append(o.ruleFlags(),
 		&cli.StringFlag{Name: "config", Usage: "read proxies, locks, rules and invariants from `FILE` (YAML)", Destination: &o.configPath},
-		&cli.StringSliceFlag{Name: "redis", Usage: "proxy Redis: `LISTEN=UPSTREAM`; repeatable", Destination: &o.redis},
-		&cli.StringSliceFlag{Name: "postgres", Usage: "proxy Postgres: `LISTEN=UPSTREAM`; repeatable", Destination: &o.postgres},
+		&cli.StringSliceFlag{Name: "redis", Usage: "proxy Redis: `LISTEN=UPSTREAM`, such as 127.0.0.1:16379=rediss://cache:6380; repeatable", Destination: &o.redis},
+		&cli.StringSliceFlag{Name: "postgres", Usage: "proxy Postgres: `LISTEN=UPSTREAM`, such as '127.0.0.1:15432=db:5432?sslmode=verify-full'; repeatable", Destination: &o.postgres},
+		&cli.StringFlag{Name: "tls-cert", Usage: "listeners of --redis and --postgres speak TLS, with the certificate in `FILE`", Destination: &o.tls.Cert},
+		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key},
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "and want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out},
 		&cli.BoolFlag{Name: "verbose", Usage: "log each connection and injection", Destination: &o.verbose},
@@ -144,6 +150,7 @@ func (o *options) runFlags() []cli.Flag {
 // A setup is what flags and config come to.
 type setup struct {
 	proxies    []config.Proxy
+	client     *tls.Config // how listeners of flags are secured; nil: plaintext
 	decls      []lock.Declaration
 	rules      []fault.Rule
 	invariants []check.Invariant
@@ -157,7 +164,7 @@ func (o *options) setup() (*setup, error) {
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
-	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addProxies, o.addInvariants, o.addConfig} {
+	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addConfig} {
 		if err := step(s); err != nil {
 			return nil, usageError{err}
 		}
@@ -190,6 +197,27 @@ func (o *options) addLocks(s *setup) error {
 	return nil
 }
 
+// addCertificate reads what the listeners of flags show to clients.
+func (o *options) addCertificate(s *setup) error {
+	if o.tls == (config.ClientLeg{}) {
+		return nil
+	}
+	if o.tls.Cert == "" || o.tls.Key == "" {
+		return errors.New("--tls-cert and --tls-key: expected both of them")
+	}
+	var err error
+	if s.client, err = o.tls.Load(); err != nil {
+		return fmt.Errorf("--tls-%w", err)
+	}
+	return nil
+}
+
+// certificateUnused reports that --tls-cert is given and no flag's listener is,
+// which would come first.
+func (s *setup) certificateUnused() bool {
+	return s.client != nil && (len(s.proxies) == 0 || s.proxies[0].TLS.Client != s.client)
+}
+
 func (o *options) addProxies(s *setup) error {
 	for _, p := range []struct {
 		flag   string
@@ -197,14 +225,14 @@ func (o *options) addProxies(s *setup) error {
 		proto  lock.Protocol
 	}{{"redis", o.redis.Value(), lock.Redis}, {"postgres", o.postgres.Value(), lock.Postgres}} {
 		for _, text := range p.values {
-			proxy, err := config.ParseProxyFlag(text)
+			proxy, err := config.ParseProxyFlag(p.proto, text)
 			if err != nil {
 				return fmt.Errorf("--%s: %w", p.flag, err)
 			}
 			if proxy.Listen == proxy.Upstream {
 				return fmt.Errorf("--%s %s: it would be its own upstream; expected the server's address behind the =", p.flag, text)
 			}
-			proxy.Name, proxy.Protocol = "--"+p.flag, p.proto
+			proxy.Name, proxy.TLS.Client = "--"+p.flag, s.client
 			s.proxies = append(s.proxies, proxy)
 		}
 	}

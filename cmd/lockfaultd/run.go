@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
-	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/report"
 )
@@ -69,6 +68,9 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	s, err := o.setup()
 	if err != nil {
 		return nil, err
+	}
+	if s.certificateUnused() {
+		return nil, usagef("--tls-cert: no listener to use it; expected --redis or --postgres (the proxies for the command's environment are plaintext ones on 127.0.0.1)")
 	}
 	w := &wrapped{options: o, setup: s, stdout: stdout, stderr: stderr, started: time.Now()}
 	if w.failOn, err = codes("fail-on", o.failOn); err != nil {
@@ -168,8 +170,9 @@ func (w *wrapped) environment() (*environment, []endpoint, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	env, err := rewriteEnv(os.Environ(), w.options.env.Value(), func(p lock.Protocol, upstream string) (string, error) {
-		e, err := listen(config.Proxy{Name: "run", Protocol: p, Listen: "127.0.0.1:0", Upstream: upstream})
+	env, err := rewriteEnv(os.Environ(), w.options.env.Value(), func(p config.Proxy) (string, error) {
+		p.Name, p.Listen = "run", "127.0.0.1:0"
+		e, err := listen(p)
 		if err != nil {
 			return "", err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"os"
@@ -15,10 +16,11 @@ import (
 )
 
 // defaultProxies are served when no proxy is named.
-func defaultProxies() []config.Proxy {
+func defaultProxies(client *tls.Config) []config.Proxy {
+	secured := config.TLS{Client: client}
 	return []config.Proxy{
-		{Name: "--redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379"},
-		{Name: "--postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432"},
+		{Name: "--redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379", TLS: secured},
+		{Name: "--postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432", TLS: secured},
 	}
 }
 
@@ -29,7 +31,10 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 		return err
 	}
 	if len(s.proxies) == 0 {
-		s.proxies = defaultProxies()
+		s.proxies = defaultProxies(s.client)
+	}
+	if s.certificateUnused() {
+		return usagef("--tls-cert: no listener to use it; expected --redis or --postgres, or tls: in the file of --config")
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -48,7 +53,7 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	d.accept(list)
 	for _, e := range list {
-		fmt.Fprintf(stderr, "lockfaultd: %s %s -> %s\n", e.proxy.Protocol, e.ln.Addr(), e.proxy.Upstream)
+		fmt.Fprintf(stderr, "lockfaultd: %s %s%s -> %s%s\n", e.proxy.Protocol, e.ln.Addr(), secured(e.proxy.TLS.Client), e.proxy.Upstream, secured(e.proxy.TLS.Upstream))
 	}
 	announceRules(stderr, s)
 	<-ctx.Done()
@@ -68,6 +73,13 @@ func (d *daemon) admit(w io.Writer) {
 	if n := d.record.Lost(); n > 0 {
 		fmt.Fprintf(w, "lockfaultd: the history lacks %d entries, since the disk was slower than the traffic; its gaps tell where\n", n)
 	}
+}
+
+func secured(leg *tls.Config) string {
+	if leg == nil {
+		return ""
+	}
+	return " (TLS)"
 }
 
 func announceRules(w io.Writer, s *setup) {

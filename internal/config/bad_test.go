@@ -3,13 +3,19 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 	"testing"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 const (
 	rule  = "version: 1\nlocks:\n  - {name: a, key: 'lock:a', protects: [{table: t}, {table: u}]}\n  - {name: b, key: 'lock:b'}\nrules:\n  - "
 	locky = "version: 1\nlocks:\n  - "
 	proxy = "version: 1\nproxies:\n  "
+
+	proxied = proxy + "redis: {listen: 127.0.0.1:1, upstream: 'a:1', tls: "
 )
 
 // bad lists files that must be refused, with the place and the words.
@@ -36,7 +42,25 @@ var bad = []struct{ text, want string }{
 	{proxy + "redis: {listen: 127.0.0.1:99999, upstream: 'a:1'}", `3:19: expected a port from 0 to 65535, found 99999`},
 	{proxy + "cache: {listen: 127.0.0.1:1, upstream: 'a:1'}", `3:3: the name cache tells no protocol, expected one that begins with redis or postgres, or the field protocol`},
 	{proxy + "cache: {listen: 127.0.0.1:1, upstream: 'a:1', protocol: mysql}", `3:59: expected one of redis, postgres, found mysql`},
-	{proxy + "redis: {listen: 127.0.0.1:1, upstream: 'a:1', tls: true}", `3:49: unknown field tls, expected one of listen, upstream, protocol`},
+	{proxy + "redis: {listen: 127.0.0.1:1, upstream: 'a:1', auth: true}", `3:49: unknown field auth, expected one of listen, upstream, protocol, tls`},
+	{proxy + "redis: {listen: 127.0.0.1:1, upstream: 'a:1', tls: true}", `3:54: expected a mapping, found a value`},
+	{proxied + "{server: {}}}", `3:55: unknown field server, expected one of client, upstream`},
+	{proxied + "{client: {cert: none.pem}}}", `3:63: the field key is missing`},
+	{proxied + "{client: {key: none.pem}}}", `3:63: the field cert is missing`},
+	{proxied + "{client: {cert: none.pem, key: none.pem}}}", `3:70: cert: open none.pem: no such file or directory`},
+	{proxied + "{client: {cert: rubbish.pem, key: none.pem}}}", `3:70: cert: rubbish.pem holds no certificate in PEM`},
+	{proxied + "{client: {cert: cert.pem, key: none.pem}}}", `3:85: key: open none.pem: no such file or directory`},
+	{proxied + "{client: {cert: cert.pem, key: cert.pem}}}", `3:85: key: cert.pem, for the certificate cert.pem: tls: found a certificate rather than a key in the PEM for the private key`},
+	{proxied + "{client: {cert: cert.pem, key: other.key}}}", `3:85: key: other.key, for the certificate cert.pem: tls: private key does not match public key`},
+	{proxied + "{client: {cert: cert.pem, key: cert.key, client_ca: none.pem}}}", `3:106: client_ca: open none.pem: no such file or directory`},
+	{proxied + "{upstream: {mode: prefer}}}", `3:72: expected one of disable, require, verify-ca, verify-full, found prefer`},
+	{proxied + "{upstream: {mode: disable, ca: x.pem}}}", `3:72: mode: disable leaves the upstream leg in plaintext, expected no other field beside it`},
+	{proxied + "{upstream: {mode: require, ca: x.pem}}}", `3:85: ca: require trusts any certificate, expected verify-ca or verify-full beside a ca`},
+	{proxied + "{upstream: {ca: x.pem}}}", `3:70: ca: open x.pem: no such file or directory`},
+	{proxied + "{upstream: {cert: cert.pem}}}", `3:72: cert: expected a key beside it`},
+	{proxied + "{upstream: {key: cert.key}}}", `3:71: key: expected a cert beside it`},
+	{proxied + "{upstream: {negotiation: direct}}}", `3:66: unknown field negotiation, expected one of mode, ca, cert, key, server_name`},
+	{proxy + "postgres: {listen: 127.0.0.1:1, upstream: 'a:1', tls: {upstream: {negotiation: ssl}}}", `3:82: expected one of postgres, direct, found ssl`},
 
 	{locky + "{key: k}", `3:5: the field name is missing`},
 	{locky + "{name: a}", `3:5: the field key is missing`},
@@ -93,7 +117,20 @@ var bad = []struct{ text, want string }{
 	{"version: 1\ninvariants:\n  - {name: a, kind: fence, query: SELECT 1, lock: z}", `3:51: no lock is named z, expected it to be declared under locks`},
 }
 
+// beside makes the files that the cases name, in the working folder.
+func beside(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	a := testbed.NewAuthority(t, ".")
+	a.Issue(t, "cert", "db")
+	a.Issue(t, "other", "db")
+	if err := os.WriteFile("rubbish.pem", []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestBadFiles(t *testing.T) {
+	beside(t)
 	for _, b := range bad {
 		_, err := Parse("x.yaml", []byte(b.text))
 		var e *Error
@@ -120,22 +157,78 @@ func TestErrorShowsTheLines(t *testing.T) {
 }
 
 func TestProxyFlag(t *testing.T) {
+	const form = "expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379"
 	for text, want := range map[string]string{
-		"127.0.0.1:16379=127.0.0.1:6379": "{  127.0.0.1:16379 127.0.0.1:6379} <nil>",
-		":0=redis:6379":                  "{  :0 redis:6379} <nil>",
-		"[::1]:1=[::1]:2":                "{  [::1]:1 [::1]:2} <nil>",
-		"127.0.0.1:16379":                "{   } 127.0.0.1:16379: expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379",
-		"16379=127.0.0.1:6379":           "{   } 16379=127.0.0.1:6379: listen address: expected HOST:PORT, found 16379",
-		"a:1=b":                          "{   } a:1=b: upstream address: expected HOST:PORT, found b",
-		"a:1=b:0":                        "{   } a:1=b:0: upstream address: expected a host and a port to connect to, found b:0",
-		"a:x=b:1":                        "{   } a:x=b:1: listen address: expected a port from 0 to 65535, found x",
-		"":                               `{   } "": expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379`,
+		"127.0.0.1:16379=127.0.0.1:6379":          "127.0.0.1:16379 127.0.0.1:6379 plaintext",
+		":0=redis:6379":                           ":0 redis:6379 plaintext",
+		"[::1]:1=[::1]:2":                         "[::1]:1 [::1]:2 plaintext",
+		"a:1=redis://b:2":                         "a:1 b:2 plaintext",
+		"a:1=rediss://b:2":                        "a:1 b:2 TLS verify-full b",
+		"a:1=rediss://b:2?ssl_cert_reqs=none":     "a:1 b:2 TLS require b",
+		"a:1=rediss://b:2?skip_verify=true":       "a:1 b:2 TLS require b",
+		"a:1=rediss://b:2?ssl_check_hostname=0":   "a:1 b:2 TLS verify-ca b",
+		"127.0.0.1:16379":                         "127.0.0.1:16379: " + form,
+		"16379=127.0.0.1:6379":                    "16379=127.0.0.1:6379: listen address: expected HOST:PORT, found 16379",
+		"a:1=b":                                   "a:1=b: upstream address: expected HOST:PORT, found b",
+		"a:1=b:0":                                 "a:1=b:0: upstream address: expected a host and a port to connect to, found b:0",
+		"a:x=b:1":                                 "a:x=b:1: listen address: expected a port from 0 to 65535, found x",
+		"":                                        `"": ` + form,
+		"a:1=rediss://b":                          "a:1=rediss://b: upstream address: expected HOST:PORT, found b",
+		"a:1=rediss://u:pw@b:2":                   "a:1=rediss://...@b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found rediss://...@b:2",
+		"a:1=postgres://b:2":                      "a:1=postgres://b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found postgres://b:2",
+		"a:1=rediss://b:2?db=3":                   "a:1=rediss://b:2?db=3: upstream address: unknown option db, expected rediss://HOST:PORT?ssl_ca_certs=FILE",
+		"a:1=rediss://b:2?ssl_ca_path=/x":         "a:1=rediss://b:2?ssl_ca_path=/x: upstream address: the option ssl_ca_path cannot be kept, expected ssl_cert_reqs, ssl_check_hostname, ssl_ca_certs, ssl_certfile or ssl_keyfile",
+		"a:1=rediss://b:2?ssl_ca_certs=/none.pem": "a:1=rediss://b:2?ssl_ca_certs=/none.pem: upstream TLS: ca: open /none.pem: no such file or directory",
 	} {
-		p, err := ParseProxyFlag(text)
-		if got := fmt.Sprint(p, err); got != want {
+		if got := flagged(ParseProxyFlag(lock.Redis, text)); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
 		}
 	}
+	for text, want := range map[string]string{
+		"a:1=b:2":                                         "a:1 b:2 plaintext",
+		"a:1=b:2?sslmode=disable":                         "a:1 b:2 plaintext",
+		"a:1=b:2?sslmode=require":                         "a:1 b:2 TLS require b",
+		"a:1=b:2?sslmode=verify-ca":                       "a:1 b:2 TLS verify-ca b",
+		"a:1=postgres://b:2?sslmode=verify-full":          "a:1 b:2 TLS verify-full b",
+		"a:1=b:2?sslrootcert=system":                      "a:1 b:2 TLS verify-full b",
+		"a:1=b:2?sslmode=require&sslnegotiation=direct":   "a:1 b:2 TLS require b direct",
+		"a:1=b:2?sslmode=verify":                          "a:1=b:2?sslmode=verify: upstream address: sslmode=verify: expected disable, allow, prefer, require, verify-ca or verify-full",
+		"a:1=b:2?sslmode=require&sslkey=k":                "a:1=b:2?sslmode=require&sslkey=k: upstream address: key: expected a cert beside it",
+		"a:1=b:2?sslmode=require&sslcrl=k":                "a:1=b:2?sslmode=require&sslcrl=k: upstream address: the option sslcrl cannot be kept",
+		"a:1=b:2?sslmode=require&channel_binding=require": "a:1=b:2?sslmode=require&channel_binding=require: upstream address: channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable",
+		"a:1=b:2?dbname=x":                                "a:1=b:2?dbname=x: upstream address: unknown option dbname, expected HOST:PORT?sslmode=verify-full&sslrootcert=FILE",
+	} {
+		if got := flagged(ParseProxyFlag(lock.Postgres, text)); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func flagged(p Proxy, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return p.Listen + " " + p.Upstream + " " + trusted(p.TLS)
+}
+
+// trusted says what an upstream leg checks.
+func trusted(t TLS) string {
+	c := t.Upstream
+	if c == nil {
+		return "plaintext"
+	}
+	mode := VerifyFull
+	switch {
+	case c.VerifyConnection != nil:
+		mode = VerifyCA
+	case c.InsecureSkipVerify:
+		mode = Require
+	}
+	out := "TLS " + mode + " " + c.ServerName
+	if t.Direct {
+		out += " direct"
+	}
+	return out
 }
 
 func TestLockFlag(t *testing.T) {

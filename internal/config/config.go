@@ -24,6 +24,7 @@ type Proxy struct {
 	Protocol lock.Protocol
 	Listen   string
 	Upstream string
+	TLS      TLS
 }
 
 // An Invariant is something that must hold of the data.
@@ -84,13 +85,17 @@ func (r *reader) version(m mapping) {
 }
 
 func (r *reader) proxy(e entry) Proxy {
-	m := r.mapping(e.value, "listen", "upstream", "protocol")
-	return Proxy{
+	m := r.mapping(e.value, "listen", "upstream", "protocol", "tls")
+	p := Proxy{
 		Name:     e.name,
 		Protocol: r.protocol(e, m),
 		Listen:   r.address(m, "listen"),
 		Upstream: r.address(m, "upstream"),
 	}
+	if r.err == nil {
+		p.TLS = r.tls(m.get("tls"), p.Protocol, p.Upstream)
+	}
+	return p
 }
 
 func (r *reader) protocol(e entry, m mapping) lock.Protocol {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -51,6 +53,50 @@ func TestParse(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	beside(t)
+	for yaml, want := range map[string]string{
+		"{}":                          "plaintext, plaintext",
+		"{upstream: {}}":              "plaintext, TLS verify-full db",
+		"{upstream: {mode: disable}}": "plaintext, plaintext",
+		"{upstream: {mode: require, negotiation: direct}}":                             "plaintext, TLS require db direct",
+		"{upstream: {mode: verify-ca, ca: cert.pem}}":                                  "plaintext, TLS verify-ca db",
+		"{upstream: {server_name: x, ca: cert.pem, cert: cert.pem, key: cert.key}}":    "plaintext, TLS verify-full x",
+		"{client: {cert: cert.pem, key: cert.key}}":                                    "TLS, plaintext",
+		"{client: {cert: cert.pem, key: cert.key, client_ca: cert.pem}, upstream: {}}": "TLS of known clients, TLS verify-full db",
+	} {
+		c, err := Parse("x.yaml", []byte("version: 1\nproxies:\n  postgres: {listen: ':0', upstream: 'db:1', tls: "+yaml+"}"))
+		if err != nil {
+			t.Errorf("%s: %v", yaml, err)
+			continue
+		}
+		got, conf := "plaintext", c.Proxies[0].TLS
+		if conf.Client != nil {
+			got = "TLS"
+			if conf.Client.ClientAuth == tls.RequireAndVerifyClientCert && conf.Client.ClientCAs != nil {
+				got = "TLS of known clients"
+			}
+		}
+		if got += ", " + trusted(conf); got != want {
+			t.Errorf("%s: %s, want %s", yaml, got, want)
+		}
+	}
+}
+
+// Paths are relative to the file that names them.
+func TestTLSFilesBesideTheConfig(t *testing.T) {
+	dir := t.TempDir()
+	testbed.NewAuthority(t, dir).Issue(t, "cert", "db")
+	file := filepath.Join(dir, "x.yaml")
+	text := "version: 1\nproxies:\n  redis: {listen: ':0', upstream: 'a:1', tls: {client: {cert: cert.pem, key: " + dir + "/cert.key}}}"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file); err != nil {
+		t.Error(err)
 	}
 }
 

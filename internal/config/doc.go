@@ -9,7 +9,9 @@
 // field, a field given twice, an anchor or an alias is an error. An [Error]
 // names the file, the line, the column and what was expected, and shows the
 // lines. [ParseProxyFlag] and [ParseLockFlag] read the flags that say the same
-// as a piece of a file.
+// as a piece of a file, and [TakeTLS] the options of a URL. Certificates and keys
+// are read and checked with the file that names them, and paths in it are
+// relative to its folder.
 //
 // What is returned is the caller's; nothing is kept. The package opens no
 // connection and looks up no name. It does not give defaults for what a file

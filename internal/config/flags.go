@@ -9,20 +9,25 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// ParseProxyFlag reads LISTEN=UPSTREAM, both HOST:PORT. The name and the
-// protocol are the flag's to say.
-func ParseProxyFlag(text string) (Proxy, error) {
-	listen, upstream, ok := strings.Cut(text, "=")
+// ParseProxyFlag reads LISTEN=UPSTREAM, both HOST:PORT; the upstream may be a
+// URL with options about TLS. The name is the flag's to say.
+func ParseProxyFlag(p lock.Protocol, text string) (Proxy, error) {
+	listen, to, ok := strings.Cut(text, "=")
 	if !ok {
 		return Proxy{}, fmt.Errorf("%s: expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379", show(text))
 	}
 	if err := checkAddress(listen, false); err != nil {
-		return Proxy{}, fmt.Errorf("%s: listen address: %w", show(text), err)
+		return Proxy{}, fmt.Errorf("%s: listen address: %w", show(withoutUser(text)), err)
 	}
-	if err := checkAddress(upstream, true); err != nil {
-		return Proxy{}, fmt.Errorf("%s: upstream address: %w", show(text), err)
+	address, leg, err := upstream(p, to)
+	if err != nil {
+		return Proxy{}, fmt.Errorf("%s: upstream address: %w", show(withoutUser(text)), err)
 	}
-	return Proxy{Listen: listen, Upstream: upstream}, nil
+	conf, err := leg.Load(address)
+	if err != nil {
+		return Proxy{}, fmt.Errorf("%s: upstream TLS: %w", show(text), err)
+	}
+	return Proxy{Protocol: p, Listen: listen, Upstream: address, TLS: TLS{Upstream: conf, Direct: leg.Direct}}, nil
 }
 
 // checkAddress accepts HOST:PORT. Port 0 is for listening only, and means any

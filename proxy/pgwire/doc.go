@@ -55,7 +55,8 @@
 // alias; an expression has none, but for a cast of a column, or a COALESCE of
 // one with a plain value.
 //
-// It does not speak TLS or GSS encryption (it declines both), does not read
+// A [Greeter] says what comes before the startup message, with which a tracker
+// begins. The package does not speak TLS or GSS encryption, does not read
 // what replication streams, does not look into function bodies, DO or CALL, and
 // changes nothing, but that SCRAM-SHA-256-PLUS may be taken off the list of
 // mechanisms. A Tracker is not safe for concurrent use; a Cache is.

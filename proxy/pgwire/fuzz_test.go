@@ -52,7 +52,6 @@ func FuzzTracker(f *testing.F) {
 // FuzzStartup does the same from the first byte on.
 func FuzzStartup(f *testing.F) {
 	f.Add(packet(196608, "user\x00u\x00\x00"), uint8(3))
-	f.Add(append(packet(sslRequest, ""), packet(cancelRequest, "12345678")...), uint8(1))
 	f.Add([]byte("GET / HTTP/1.1"), uint8(0))
 	f.Fuzz(func(t *testing.T, client []byte, cut uint8) {
 		turns := []turn{{true, client}}

@@ -2,25 +2,17 @@ package pgwire
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
 
 const (
-	minStartup = 8
-	maxStartup = 10000
-
 	maxKey        = 256     // bytes of a cancel key
 	maxMechanisms = 4 << 10 // bytes of a list that is taken apart
-
-	cancelRequest = 80877102
-	sslRequest    = 80877103
-	gssRequest    = 80877104
 )
 
-// startup reads a packet of the startup phase: a length and a code, without a
-// type byte.
+// startup reads the startup message: a length and a protocol version, without
+// a type byte. What may come before it, a [Greeter] deals with.
 func (t *Tracker) startup(chunk []byte) []byte {
 	s := &t.client
 	if s.nhead == 0 {
@@ -54,34 +46,21 @@ func (s *scanner) gather(chunk []byte, n int) []byte {
 	return chunk[n:]
 }
 
-func looksLike(b []byte) string {
-	if b[0] == 0x16 {
-		return fmt.Sprintf("% x (a TLS handshake)", b)
-	}
-	return fmt.Sprintf("%q", b)
-}
-
 // started acts on a whole startup packet.
 func (t *Tracker) started(packet []byte) {
 	s := &t.client
 	code := binary.BigEndian.Uint32(packet[4:])
-	switch {
-	case code == sslRequest || code == gssRequest:
-		t.marks = append(t.marks, wire.Mark{Kind: wire.Answer, Start: s.start, End: s.pos, Bytes: []byte{'N'}})
-		s.done()
-	case code == cancelRequest:
-		t.pass()
-	case code>>16 == 3:
-		name := parameter(packet[8:], "application_name")
-		t.application.Store(&name)
-		t.enter(packet[8:])
-		t.asked.push(asked{typ: startupPacket})
-		t.phase = running
-		s.done()
-		s.buf = nil // parameters may be secret
-	default:
+	if code>>16 != 3 {
 		t.blind(s.start, "startup packet: protocol %d.%d, expected 3.x", code>>16, code&0xffff)
+		return
 	}
+	name := parameter(packet[8:], "application_name")
+	t.application.Store(&name)
+	t.enter(packet[8:])
+	t.asked.push(asked{typ: startupPacket})
+	t.phase = running
+	s.done()
+	s.buf = nil // parameters may be secret
 }
 
 // enter notes the database, which tells tables of one name apart. Without one

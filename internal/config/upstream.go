@@ -1,0 +1,159 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// TakeTLS reads how a URL wants its server to be trusted, in the words of
+// libpq (sslmode and what belongs to it; also ssl, where that stands for it) or,
+// for rediss://, of redis-py and go-redis. What remains of the options is for a
+// client that connects in plaintext. env is what libpq takes where the URL says
+// nothing, by the name of its variable; nil: nothing.
+func TakeTLS(p lock.Protocol, u *url.URL, env func(name string) string) (UpstreamLeg, url.Values, error) {
+	q := u.Query()
+	if p == lock.Postgres {
+		l, err := takePostgres(q, env)
+		return l, q, err
+	}
+	if scheme, _, _ := strings.Cut(u.Scheme, "+"); scheme != "rediss" {
+		return UpstreamLeg{Mode: Disable}, q, nil
+	}
+	l, err := takeRedis(q)
+	return l, q, err
+}
+
+func take(q url.Values, name string) string {
+	v := q.Get(name)
+	q.Del(name)
+	return v
+}
+
+func takeRedis(q url.Values) (UpstreamLeg, error) {
+	l := UpstreamLeg{Mode: VerifyFull, CA: take(q, "ssl_ca_certs"), Cert: take(q, "ssl_certfile"), Key: take(q, "ssl_keyfile")}
+	checked, reqs, skip := take(q, "ssl_check_hostname"), take(q, "ssl_cert_reqs"), take(q, "skip_verify")
+	switch {
+	case slices.Contains([]string{"none", "CERT_NONE", "0"}, reqs) || isTrue(skip):
+		l.Mode, l.CA = Require, ""
+	case strings.EqualFold(checked, "false") || checked == "0":
+		l.Mode = VerifyCA
+	}
+	for name := range q {
+		if strings.HasPrefix(name, "ssl_") {
+			return l, fmt.Errorf("the option %s cannot be kept, expected ssl_cert_reqs, ssl_check_hostname, ssl_ca_certs, ssl_certfile or ssl_keyfile", name)
+		}
+	}
+	return l, l.check()
+}
+
+func isTrue(s string) bool { return strings.EqualFold(s, "true") || s == "1" }
+
+// takePostgres leaves everything as it is where no TLS is wanted.
+func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
+	get := func(name, variable string) string {
+		if v := take(q, name); v != "" || env == nil {
+			return v
+		}
+		return env(variable)
+	}
+	name, off, mode := wanted(q, env)
+	if mode != Require && mode != VerifyCA && mode != VerifyFull {
+		return UpstreamLeg{Mode: Disable}, checkMode(mode)
+	}
+	q.Set(name, off)
+	l := UpstreamLeg{Mode: mode, CA: get("sslrootcert", "PGSSLROOTCERT"), Cert: get("sslcert", "PGSSLCERT"), Key: get("sslkey", "PGSSLKEY")}
+	l.Direct = get("sslnegotiation", "PGSSLNEGOTIATION") == "direct"
+	switch {
+	case l.CA == "system":
+		l.CA, l.Mode = "", VerifyFull
+	case l.CA != "" && l.Mode == Require:
+		l.Mode = VerifyCA // as libpq does
+	}
+	for _, name := range []string{"sslpassword", "sslcrl", "sslcrldir"} {
+		if q.Get(name) != "" {
+			return l, fmt.Errorf("the option %s cannot be kept", name)
+		}
+	}
+	if get("channel_binding", "PGCHANNELBINDING") == Require {
+		return l, errors.New("channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable")
+	}
+	return l, l.check()
+}
+
+// wanted returns the mode, and the option that sets it with its value for none.
+func wanted(q url.Values, env func(string) string) (name, off, mode string) {
+	switch {
+	case q.Has("ssl") && !q.Has("sslmode") && isTrue(q.Get("ssl")):
+		return "ssl", "false", VerifyFull
+	case q.Has("ssl") && !q.Has("sslmode") && !strings.EqualFold(q.Get("ssl"), "false"):
+		return "ssl", Disable, q.Get("ssl")
+	}
+	mode = q.Get("sslmode")
+	if mode == "" && env != nil {
+		mode = env("PGSSLMODE")
+	}
+	if mode == "" && q.Get("sslrootcert") == "system" {
+		mode = VerifyFull
+	}
+	return "sslmode", Disable, mode
+}
+
+func checkMode(mode string) error {
+	switch mode {
+	case "", Disable, "allow", "prefer", "0":
+		return nil
+	}
+	return fmt.Errorf("sslmode=%s: expected disable, allow, prefer, require, verify-ca or verify-full", show(mode))
+}
+
+// upstream reads the upstream of a flag: HOST:PORT, or a URL of it with options
+// about TLS. The scheme of Postgres may be left out.
+func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
+	address, leg := text, UpstreamLeg{Mode: Disable}
+	if p == lock.Postgres && strings.Contains(text, "?") && !strings.Contains(text, "://") {
+		text = "postgres://" + text
+	}
+	if strings.Contains(text, "://") {
+		u, err := url.Parse(text)
+		if err != nil || !protocolScheme(p, u.Scheme) || u.User != nil || strings.Trim(u.Path, "/") != "" {
+			return "", leg, fmt.Errorf("expected HOST:PORT or %s, found %s", forms[p], show(withoutUser(text)))
+		}
+		var rest url.Values
+		if leg, rest, err = TakeTLS(p, u, nil); err != nil {
+			return "", leg, err
+		}
+		rest.Del("sslmode")
+		for name := range rest {
+			return "", leg, fmt.Errorf("unknown option %s, expected %s", show(name), forms[p])
+		}
+		address = u.Host
+	}
+	return address, leg, checkAddress(address, true)
+}
+
+// forms show a URL of an upstream.
+var forms = map[lock.Protocol]string{
+	lock.Redis:    "rediss://HOST:PORT?ssl_ca_certs=FILE",
+	lock.Postgres: "HOST:PORT?sslmode=verify-full&sslrootcert=FILE",
+}
+
+func protocolScheme(p lock.Protocol, scheme string) bool {
+	if p == lock.Redis {
+		return scheme == "redis" || scheme == "rediss"
+	}
+	return scheme == "postgres" || scheme == "postgresql"
+}
+
+// withoutUser hides what may be a password.
+func withoutUser(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if at := strings.LastIndexByte(rest, '@'); ok && at >= 0 {
+		return scheme + "://..." + rest[at:]
+	}
+	return text
+}
