@@ -61,12 +61,15 @@ func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Du
 	z, err := f.freeze(ctx, o, ps, scope, max)
 	if errors.Is(err, errChanged) || errors.Is(err, ErrGone) {
 		// Somebody else holds the connection than at the look-up: once more.
-		// The second owner is not closed, since the freeze takes its handles.
 		var now *Owner
-		if now, err = f.Lookup(ctx, o.Client, o.Server); err != nil {
+		if now, err = f.lookup(ctx, o.Client, o.Server, true); err != nil {
 			return nil, err
 		}
-		z, err = f.freeze(ctx, now, now.Processes, scope, max)
+		defer now.Close()
+		if ps, err = now.holders(); err != nil {
+			return nil, err
+		}
+		z, err = f.freeze(ctx, now, ps, scope, max)
 	}
 	return z, err
 }

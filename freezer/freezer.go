@@ -38,7 +38,7 @@ type Freezer struct {
 	upstream servers
 
 	mu     sync.Mutex
-	recent []int // pids of recent holders, the latest last
+	recent []*holder // the latest last
 	closed bool
 	nextID uint64
 	active map[uint64]*Frozen
@@ -103,6 +103,7 @@ func (f *Freezer) Close() error {
 		g.end()
 	}
 	f.wg.Wait()
+	f.forgetAll()
 	return errors.Join(err, f.diag.close())
 }
 

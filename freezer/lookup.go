@@ -7,9 +7,8 @@ import (
 	"io/fs"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // An Owner is who holds the client's end of a connection. Its fields do not
@@ -21,8 +20,9 @@ type Owner struct {
 	Cgroup         string    // of the first holder, as Freeze would take it; "" where it has none of its own
 	Inode          uint32    // of the socket
 
-	mu     sync.Mutex
-	closed bool
+	freezer *Freezer
+	mu      sync.Mutex
+	closed  bool
 }
 
 // Close releases the pidfds. It is idempotent. A Frozen keeps its own.
@@ -31,7 +31,7 @@ func (o *Owner) Close() error {
 	defer o.mu.Unlock()
 	if !o.closed {
 		o.closed = true
-		closeAll(o.Processes)
+		o.freezer.leave(o.Processes)
 	}
 	return nil
 }
@@ -50,13 +50,20 @@ func (o *Owner) holders() ([]Process, error) {
 // client is the remote end of the accepted connection, server its local end.
 // The caller closes the Owner.
 //
-// It looks where the socket was made, then at recent holders and their
-// families, and then at every process, which takes some 0.3 ms for each: call
-// it when a connection is accepted, not when it is to be frozen. Only the last
-// pass would find a second holder that is unrelated to the first.
+// It looks where recent holders are likely to have it, then where the socket was
+// made, then at all that recent holders have open, and then at every process,
+// the newest first, which takes up to 0.3 ms for each: call it when a connection
+// is accepted, not when it is to be frozen. Of a holder's relatives it finds those
+// that have the connection too, but for one with many files open and this one
+// under another number. A second holder that is unrelated is not found.
 //
 // Errors: [ErrNoAddress], [ErrNoConnection], [*NoHolder], or the system's.
 func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*Owner, error) {
+	return f.lookup(ctx, client, server, false)
+}
+
+// lookup is Lookup; with anew, it takes nothing of an earlier one for granted.
+func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, anew bool) (*Owner, error) {
 	if !client.IsValid() || !server.IsValid() {
 		return nil, ErrNoAddress
 	}
@@ -67,12 +74,12 @@ func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*O
 	if err != nil {
 		return nil, fmt.Errorf("look up %s to %s: %w", client, server, err)
 	}
-	ps, err := f.search(ctx, s)
+	ps, err := f.search(ctx, s, anew)
 	if err != nil {
 		return nil, fmt.Errorf("look up %s to %s: %w", client, server, err)
 	}
 	f.remember(ps)
-	o := &Owner{Client: client, Server: server, Processes: ps, Inode: s.inode}
+	o := &Owner{Client: client, Server: server, Processes: ps, Inode: s.inode, freezer: f}
 	if g, err := f.mounts.cgroupOf(ps[0].PID); err == nil {
 		o.Cgroup = g.dir
 	}
@@ -80,25 +87,29 @@ func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*O
 }
 
 // search returns the holders of a socket, at least one, sorted by pid.
-func (f *Freezer) search(ctx context.Context, s socket) ([]Process, error) {
-	h := hunt{link: socketLink(s.inode), seen: make(map[int]bool)}
-	h.look(ctx, f.mounts.members(s.cgroup))
+func (f *Freezer) search(ctx context.Context, s socket, anew bool) ([]Process, error) {
+	h := hunt{freezer: f, link: socketLink(s.inode), seen: make(map[int]bool)}
+	hints := f.hints()
+	h.guess(hints)
 	if len(h.found) == 0 {
-		h.look(ctx, f.recentPIDs())
+		h.look(ctx, f.mounts.members(s.cgroup))
 	}
-	if len(h.found) > 0 {
-		for _, p := range slices.Clone(h.found) {
-			h.look(ctx, family(p.PID))
-		}
-	} else {
+	if len(h.found) == 0 {
+		h.look(ctx, pids(hints))
+	}
+	if len(h.found) == 0 {
 		all, err := numbers("/proc")
 		if err != nil {
 			return nil, fmt.Errorf("list processes: %w", err)
 		}
+		slices.SortFunc(all, func(a, b int) int { return b - a })
 		h.look(ctx, all)
 	}
+	if len(h.found) > 0 && (anew || !f.isAlone(h.found[0])) {
+		h.relatives(ctx)
+	}
 	if err := ctx.Err(); err != nil {
-		closeAll(h.found)
+		f.leave(h.found)
 		return nil, err
 	}
 	if len(h.found) == 0 {
@@ -108,41 +119,107 @@ func (f *Freezer) search(ctx context.Context, s socket) ([]Process, error) {
 	return h.found, nil
 }
 
+func pids(hints []hint) []int {
+	out := make([]int, len(hints))
+	for i, h := range hints {
+		out[i] = h.pid
+	}
+	return out
+}
+
 // hunt collects the holders of one socket, reading no process twice.
 type hunt struct {
+	freezer    *Freezer
 	link       string
 	seen       map[int]bool
 	found      []Process
 	unreadable int
 }
 
-func (h *hunt) look(ctx context.Context, pids []int) {
-	for _, pid := range pids {
-		if ctx.Err() != nil {
+// guess tries the likely descriptors of recent holders.
+func (h *hunt) guess(hints []hint) {
+	for _, g := range hints {
+		if link := among(g.pid, g.fds, h.link); link != "" {
+			h.seen[g.pid] = true
+			h.take(g.pid, link)
 			return
-		}
-		if pid > 0 && !h.seen[pid] {
-			h.seen[pid] = true
-			h.try(pid)
 		}
 	}
 }
 
-func (h *hunt) try(pid int) {
-	link, err := holds(pid, h.link)
-	if errors.Is(err, fs.ErrPermission) {
-		h.unreadable++
+// among returns the path of the descriptor, of those given, that links to link.
+func among(pid int, fds []int, link string) string {
+	dir := procPath(pid, "fd") + "/"
+	for _, fd := range fds {
+		if name := dir + strconv.Itoa(fd); fd >= 0 && linksTo(name, link) {
+			return name
+		}
 	}
+	return ""
+}
+
+// look reads all that processes have open, up to the first that has the socket.
+func (h *hunt) look(ctx context.Context, pids []int) {
+	for _, pid := range pids {
+		if ctx.Err() != nil || len(h.found) > 0 {
+			return
+		}
+		if pid > 0 && !h.seen[pid] {
+			h.seen[pid] = true
+			link, err := holds(pid, h.link)
+			if errors.Is(err, fs.ErrPermission) {
+				h.unreadable++
+			}
+			h.take(pid, link)
+		}
+	}
+}
+
+// fewFiles is how many open files of a relative are all looked at. One with
+// more is looked at where it would have the socket by inheritance.
+const fewFiles = 256
+
+// relatives looks for those to whom a fork may have given the socket. Where a
+// process connects again and again that is not done each time: who inherits a
+// connection later is found by the freeze in any case.
+func (h *hunt) relatives(ctx context.Context) {
+	first := h.found[0]
+	fds := []int{0, 1, 2}
+	if fd, ok := first.descriptor(); ok {
+		fds = append(fds, fd)
+	}
+	for _, pid := range family(first.PID) {
+		if ctx.Err() != nil {
+			return
+		}
+		if pid <= 0 || h.seen[pid] {
+			continue
+		}
+		h.seen[pid] = true
+		if n, err := entries(procPath(pid, "fd"), fewFiles); err == nil && n == fewFiles {
+			h.take(pid, among(pid, fds, h.link))
+			continue
+		}
+		link, _ := holds(pid, h.link)
+		h.take(pid, link)
+	}
+	if len(h.found) == 1 {
+		h.freezer.wasAlone(first)
+	}
+}
+
+// take adds a process that has the socket at link, if it still has.
+func (h *hunt) take(pid int, link string) {
 	if link == "" {
 		return
 	}
-	p, err := openProcess(pid)
+	p, err := h.freezer.takeProcess(pid)
 	if err != nil {
 		return
 	}
 	// Read again under the pidfd: the pid may have changed hands in between.
 	if !linksTo(link, h.link) || p.exited() {
-		unix.Close(p.pidfd)
+		h.freezer.leave([]Process{p})
 		return
 	}
 	p.link = link
@@ -182,27 +259,4 @@ func heirs(ps []Process, link string) bool {
 		}
 	}
 	return false
-}
-
-// recentMax bounds how many recent holders are tried before every process is.
-const recentMax = 64
-
-func (f *Freezer) remember(ps []Process) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range ps {
-		f.recent = slices.DeleteFunc(f.recent, func(pid int) bool { return pid == p.PID })
-		f.recent = append(f.recent, p.PID)
-	}
-	if n := len(f.recent) - recentMax; n > 0 {
-		f.recent = slices.Delete(f.recent, 0, n)
-	}
-}
-
-func (f *Freezer) recentPIDs() []int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pids := slices.Clone(f.recent)
-	slices.Reverse(pids)
-	return pids
 }

@@ -267,7 +267,7 @@ func TestLookupNoHolder(t *testing.T) {
 	}
 	defer c.Close()
 	mine, theirs := c.LocalAddr().(*net.TCPAddr).AddrPort(), l.Addr().(*net.TCPAddr).AddrPort()
-	_, err = f.search(t.Context(), socket{inode: ^uint32(0)})
+	_, err = f.search(t.Context(), socket{inode: ^uint32(0)}, false)
 	var none *NoHolder
 	if !errors.As(err, &none) || none.Inode != ^uint32(0) {
 		t.Errorf("search for an inode that nobody has: %v", err)

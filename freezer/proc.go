@@ -107,6 +107,17 @@ func numbers(dir string) ([]int, error) {
 	return ns, err
 }
 
+// entries counts what a directory holds, up to most.
+func entries(dir string, most int) (int, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(most)
+	return len(names), err
+}
+
 // socketLink is what a descriptor of the socket's inode links to in /proc.
 func socketLink(inode uint32) string {
 	return "socket:[" + strconv.FormatUint(uint64(inode), 10) + "]"

@@ -15,8 +15,9 @@ type Process struct {
 	Comm  string `json:"comm"`  // the kernel's name for it, at most 15 bytes
 	Exe   string `json:"-"`     // path of its program; "" where it cannot be read
 
-	pidfd int
-	link  string // where under /proc it had the socket open, when last seen
+	pidfd  int
+	link   string  // where under /proc it had the socket open, when last seen
+	shared *holder // whose pidfd it is; nil: its own
 }
 
 // String names the process for people.
@@ -29,13 +30,21 @@ func openProcess(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("open pidfd of %d: %w", pid, err)
 	}
-	p := Process{PID: pid, pidfd: fd}
+	p, err := readProcess(pid, fd)
+	if err != nil {
+		unix.Close(fd)
+	}
+	return p, err
+}
+
+// readProcess reads what belongs to a pidfd.
+func readProcess(pid, pidfd int) (Process, error) {
+	p := Process{PID: pid, pidfd: pidfd}
 	s, err := readStat(pid)
 	if err == nil && p.exited() {
 		err = unix.ESRCH
 	}
 	if err != nil {
-		unix.Close(fd)
 		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
 	p.Start, p.Comm, p.Exe = s.start, s.comm, exeOf(pid)
@@ -67,7 +76,7 @@ func (p Process) dup() (Process, error) {
 	if err != nil {
 		return p, fmt.Errorf("keep pidfd of %d: %w", p.PID, err)
 	}
-	p.pidfd = fd
+	p.pidfd, p.shared = fd, nil
 	return p, nil
 }
 
