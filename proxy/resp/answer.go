@@ -20,6 +20,8 @@ type answer struct {
 	above  bool   // one of them is positive
 	nulls  uint64 // which of the first 64 elements are null or false
 	zeros  uint64 // which of them are 0
+	topic  topic  // the first element, if it is what publications begin with
+	sum    uint32 // of the second one's text, if the first is such
 }
 
 func (a *answer) text() []byte { return a.buf[:a.n] }
@@ -36,6 +38,9 @@ func (a *answer) word() string {
 	w, _, _ := bytes.Cut(a.text(), []byte{' '})
 	return string(w)
 }
+
+// begins reports whether the text of an error, or of another line, begins so.
+func (a *answer) begins(prefix string) bool { return bytes.HasPrefix(a.text(), []byte(prefix)) }
 
 // isNull covers the three nulls of the two versions, and a RESP3 false.
 func (a *answer) isNull() bool {
@@ -62,6 +67,12 @@ func (a *answer) integer() (int64, bool) {
 // add takes in the text of one element of an array.
 func (a *answer) add(kind byte, text []byte, null bool) {
 	at := a.ints + a.others
+	switch {
+	case at == 0:
+		a.topic = topicOf(text)
+	case at == 1 && a.topic != noTopic && !null:
+		a.sum = sumOf(text)
+	}
 	if null || kind == '#' && string(text) == "f" {
 		a.nulls |= 1 << at
 	}

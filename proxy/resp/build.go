@@ -11,8 +11,8 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// build makes ops of a request that may be one; the entry has none if it is not.
-func (t *Tracker) build() entry {
+// build makes ops of a request that may be one; nil if it is none.
+func (t *Tracker) build() *detail {
 	switch t.req.plan.cmd.verb {
 	case setVerb:
 		return t.buildSet()
@@ -33,7 +33,7 @@ func (t *Tracker) build() entry {
 	case evalVerb, evalSHAVerb:
 		return t.buildScript()
 	}
-	return entry{}
+	return nil
 }
 
 // op completes what each op of this request has in common.
@@ -44,12 +44,19 @@ func (t *Tracker) op(o lock.Op, key []byte) *lock.Op {
 }
 
 // single makes one op on the first argument.
-func (t *Tracker) single(read reading, o lock.Op) entry {
+func (t *Tracker) single(read reading, o lock.Op) *detail {
 	key := t.req.arg(1)
 	if key == nil {
-		return entry{}
+		return nil
 	}
-	return entry{read: read, keys: 1, ops: []*lock.Op{t.op(o, key)}}
+	return oneOp(read, t.op(o, key))
+}
+
+// oneOp spares the list an allocation of its own.
+func oneOp(read reading, op *lock.Op) *detail {
+	d := &detail{read: read, keys: 1, one: [1]*lock.Op{op}}
+	d.ops = d.one[:]
+	return d
 }
 
 // addOther makes an op that only a rule cares about.
@@ -58,8 +65,10 @@ func (t *Tracker) addOther(e *entry) {
 	if at := keyAt(t.req.plan.cmd.name); at > 0 {
 		key = t.req.arg(at)
 	}
-	e.read = readDone
-	e.ops = []*lock.Op{t.op(lock.Op{Kind: lock.Other}, key)}
+	d := e.own()
+	d.read = readDone
+	d.one[0] = t.op(lock.Op{Kind: lock.Other}, key)
+	d.ops = d.one[:]
 }
 
 func (t *Tracker) hash(b []byte) lock.Value {
@@ -120,7 +129,7 @@ func (t *Tracker) setOptions() options {
 	return o
 }
 
-func (t *Tracker) buildSet() entry {
+func (t *Tracker) buildSet() *detail {
 	o := t.setOptions()
 	op := lock.Op{TTL: o.ttl}
 	token, read := t.req.arg(2), readOK
@@ -146,23 +155,24 @@ func (t *Tracker) buildSet() entry {
 			read = readDone
 		}
 	default:
-		return entry{}
+		return nil
 	}
 	op.Token = t.hash(token)
 	return t.single(read, op)
 }
 
-func (t *Tracker) buildDel() entry {
-	e := entry{read: readCount, keys: t.req.argc - 1}
+func (t *Tracker) buildDel() *detail {
+	d := &detail{read: readCount, keys: t.req.argc - 1}
+	d.ops = d.one[:0]
 	for i := 1; i < len(t.req.args); i++ {
 		if key := t.req.arg(i); key != nil {
-			e.ops = append(e.ops, t.op(lock.Op{Kind: lock.Release}, key))
+			d.ops = append(d.ops, t.op(lock.Op{Kind: lock.Release}, key))
 		}
 	}
-	return e
+	return d
 }
 
-func (t *Tracker) buildExpire() entry {
+func (t *Tracker) buildExpire() *detail {
 	r := &t.req
 	n, ok := parseInt(r.arg(2))
 	if ok && n <= 0 {
@@ -178,7 +188,7 @@ func (t *Tracker) buildExpire() entry {
 	return t.single(readCount, op)
 }
 
-func (t *Tracker) buildDelex() entry {
+func (t *Tracker) buildDelex() *detail {
 	r := &t.req
 	switch {
 	case r.argc == 2:
@@ -186,20 +196,20 @@ func (t *Tracker) buildDelex() entry {
 	case r.argc == 4 && bytes.EqualFold(r.arg(2), []byte("IFEQ")):
 		return t.single(readCount, lock.Op{Kind: lock.Release, Guarded: true, Token: t.hash(r.arg(3))})
 	}
-	return entry{}
+	return nil
 }
 
 // buildIncr takes INCR, and INCRBY that does not count down, as a counter of fences.
-func (t *Tracker) buildIncr() entry {
+func (t *Tracker) buildIncr() *detail {
 	r := &t.req
 	if n, ok := parseInt(r.arg(2)); r.plan.cmd.name == "INCRBY" && (!ok || n <= 0) {
-		return entry{}
+		return nil
 	}
 	return t.single(readFence, lock.Op{Kind: lock.Fence, FenceKey: string(r.arg(1))})
 }
 
 // buildScript makes one op for each key that the script acts upon.
-func (t *Tracker) buildScript() entry {
+func (t *Tracker) buildScript() *detail {
 	p := t.script
 	if p == nil {
 		p = t.program()
@@ -208,22 +218,23 @@ func (t *Tracker) buildScript() entry {
 	case p == nil:
 		return t.guess()
 	case p.effect == noEffect:
-		return entry{}
+		return nil
 	}
 	keys, args, ok := t.scriptArguments()
 	if !ok {
-		return entry{}
+		return nil
 	}
-	e := entry{read: readScript, script: p, keys: 1}
+	d := &detail{read: readScript, script: p, keys: 1}
+	d.ops = d.one[:0]
 	if p.key.each() {
-		e.keys = int64(len(keys))
+		d.keys = int64(len(keys))
 	}
-	for at := 1; at <= int(e.keys); at++ {
+	for at := 1; at <= int(d.keys); at++ {
 		if op, ok := t.scriptOp(p, keys, args, at); ok {
-			e.ops = append(e.ops, op)
+			d.ops = append(d.ops, op)
 		}
 	}
-	return e
+	return d
 }
 
 // program returns what the script does; nil if its text is not known.

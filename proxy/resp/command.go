@@ -25,7 +25,10 @@ const (
 	multiVerb
 	execVerb
 	discardVerb
-	blindVerb // its replies cannot be counted
+	subscribeVerb
+	monitorVerb
+	replconfVerb
+	syncVerb
 )
 
 // A command is a command's name in capitals, and what is known of it. The name
@@ -97,8 +100,32 @@ func lookupControl(name []byte) command {
 		return command{"EXEC", execVerb}
 	case "DISCARD":
 		return command{"DISCARD", discardVerb}
-	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "SYNC", "PSYNC":
-		return command{string(name), blindVerb}
+	case "MONITOR":
+		return command{"MONITOR", monitorVerb}
+	case "REPLCONF":
+		return command{"REPLCONF", replconfVerb}
+	case "SYNC":
+		return command{"SYNC", syncVerb}
+	case "PSYNC":
+		return command{"PSYNC", syncVerb}
+	}
+	return lookupTopic(name)
+}
+
+func lookupTopic(name []byte) command {
+	switch string(name) {
+	case "SUBSCRIBE":
+		return command{"SUBSCRIBE", subscribeVerb}
+	case "PSUBSCRIBE":
+		return command{"PSUBSCRIBE", subscribeVerb}
+	case "SSUBSCRIBE":
+		return command{"SSUBSCRIBE", subscribeVerb}
+	case "UNSUBSCRIBE":
+		return command{"UNSUBSCRIBE", subscribeVerb}
+	case "PUNSUBSCRIBE":
+		return command{"PUNSUBSCRIBE", subscribeVerb}
+	case "SUNSUBSCRIBE":
+		return command{"SUNSUBSCRIBE", subscribeVerb}
 	}
 	return command{}
 }
@@ -124,6 +151,10 @@ func (c command) prepare(argc int64) plan {
 		p.watch = p.may
 	case scriptVerb, selectVerb, clientVerb:
 		p.keep, p.watch = min(all, 2), true
+	case replconfVerb:
+		p.keep = min(all, 1)
+	case subscribeVerb:
+		p.keep = all
 	case helloVerb:
 		p.keep, p.watch = min(all, 8), true
 	}
@@ -131,6 +162,15 @@ func (c command) prepare(argc int64) plan {
 		p.keep = all
 	}
 	return p
+}
+
+// longest returns how long an argument may be to be kept.
+func (c command) longest() int64 {
+	switch c.verb {
+	case evalVerb, evalSHAVerb, scriptVerb:
+		return maxArg
+	}
+	return maxToken
 }
 
 // keyAt returns the place of the first key among a command's arguments; 0 for

@@ -8,10 +8,35 @@
 //	bytes -> replies (framing, one answer)      -> queue (whose reply?)       -> outcome
 //
 // Framing is by two state machines that look at each byte once, skip the bodies
-// of what does not matter without copying them, keep no stack but a fixed one,
-// and never allocate from a length that a peer announced. Requests and replies
-// pair first in, first out; pushes and attributes take no place. Inside
-// MULTI an op waits for its element of the array that answers EXEC.
+// of what does not matter without copying them, nest to a fixed depth
+// and never allocate from a length that a peer announced.
+//
+// Requests and replies pair first in, first out, and mostly one to one: that
+// is assumed of every command that the package does not know. What differs is
+// followed as the server does it, by the replies:
+//
+//   - Pushes and attributes take no place, wherever they stand, nor do the
+//     arrays that are publications in RESP2, or the lines of MONITOR.
+//   - A subscription is answered by one confirmation for each channel, one that
+//     names none by as many as there are subscriptions, but at least one.
+//   - Between MULTI and EXEC a request waits for its element of EXEC's reply; these
+//     elements are read as replies of their own, so that a request may
+//     have several of them, or none.
+//   - CLIENT REPLY OFF and SKIP, REPLCONF ACK and an empty request have no reply. What a
+//     request changes in the connection is then taken for done.
+//   - HELLO, RESET and SELECT change the connection at their place.
+//   - Redis 7.2 to 8 may leave out the error of an AUTH that was sent while replies
+//     were due. Behind such an AUTH both readings are kept until a reply, or an
+//     empty queue, rules one of them out; till then outcomes are Unknown.
+//   - Behind QUIT, and behind an error of the protocol, nothing is carried
+//     out, so nothing there is an op.
+//
+// Where this does not suffice the connection goes blind: one mark says where and
+// why, and both directions pass on unread. That is so for SYNC and PSYNC, behind which
+// another protocol begins; for what is no RESP, or nests too deep; for streamed
+// strings and aggregates, which no server sends; for a reply that answers
+// nothing or cannot be what was asked for; for an AUTH within MULTI; and where a request
+// that has no reply may have failed after all.
 //
 // What a command is, is told by its effect: SET with NX, SETNX, SET with an
 // expiry, DEL, PEXPIRE, INCR and kin directly, and EVAL and EVALSHA by what
@@ -26,18 +51,21 @@
 // is worth something only where the ledger knows its token as the lock's.
 // It ends when the text is seen.
 //
-// Promises. Marks and their order do not depend on how the bytes were cut. The
+// Promises. Marks and their order do not depend on how the bytes were cut, nor
+// on what was skipped instead of fed ([wire.Skipper]). The
 // time is linear in the bytes. A command that is no op costs no allocation. At
 // most [wire.MaxHeld] bytes are withheld in a direction. No chunk is kept after
-// the call that brought it, and nothing of AUTH, HELLO AUTH, ACL or CONFIG is
-// kept at all. Nothing that a peer sends makes it panic.
+// the call that brought it, and no password: of AUTH, HELLO AUTH, ACL, CONFIG and
+// MIGRATE nothing is kept but the command's name, and the client's name of HELLO. An
+// inline request is kept until its line is whole, and then wiped. What is kept otherwise is
+// never more than four times the bytes that came and 64 KiB, beside the ops
+// themselves; an idle connection needs about one KiB. Nothing that a peer sends
+// makes it panic.
 //
 // Not here: sockets, time, faults, decisions. An absolute expiry (EXAT, PXAT,
 // EXPIREAT, PEXPIREAT) needs a wall clock, so the TTL of such an op is 0; so is
-// the TTL that a script computes from more than one argument. Subscriptions,
-// MONITOR, replication and CLIENT REPLY OFF are not followed, nor is what comes
-// behind an AUTH that was sent while replies were due (some servers then leave
-// its own reply out): the connection goes blind and says so with one mark.
+// the TTL that a script computes from more than one argument. An op whose
+// request the server was told not to answer has outcome Unknown.
 // FCALL is no op, and of the scripts whose texts were never seen only those are
 // whose arguments look like a release's or a renewal's: neither an acquire,
 // nor a script with several keys, nor one whose token is a number or shorter

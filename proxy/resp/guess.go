@@ -70,14 +70,14 @@ func isToken(b []byte) bool {
 
 // guess makes an op of a script whose text was never seen: a server that was
 // there before may hold it, and its clients then never send it.
-func (t *Tracker) guess() entry {
+func (t *Tracker) guess() *detail {
 	r := &t.req
 	if !r.beginGuess() {
-		return entry{}
+		return nil
 	}
 	for i := keysAt; i < int(r.argc); i++ {
 		if !r.suits(i) {
-			return entry{}
+			return nil
 		}
 	}
 	op := lock.Op{Kind: lock.Release, Guarded: true, Guessed: true, Token: t.hash(r.arg(tokenAt))}
@@ -89,7 +89,7 @@ func (t *Tracker) guess() entry {
 			op.TTL = t.ttl(r.arg(expiryAt), false)
 		}
 	}
-	return entry{read: readGuess, keys: 1, ops: []*lock.Op{t.op(op, r.arg(lockAt))}}
+	return oneOp(readGuess, t.op(op, r.arg(lockAt)))
 }
 
 // ofGuess reads the reply to a script of which only the arguments are known.

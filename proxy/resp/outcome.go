@@ -19,20 +19,20 @@ const (
 )
 
 // judge fills in the reply's part of the op.
-func (e *entry) judge(op *lock.Op, a *answer) {
+func (d *detail) judge(op *lock.Op, a *answer) {
 	if a.isError() {
 		op.Outcome, op.Err = lock.Failed, a.word()
 		return
 	}
-	switch e.read {
+	switch d.read {
 	case readDone:
 		op.Outcome = lock.Done
 	case readOK:
 		op.Outcome = verdict(op, a.is("OK"), a.isNull())
 	case readCount:
-		op.Outcome = e.count(op, a)
+		op.Outcome = d.count(op, a)
 	case readChanged:
-		op.Outcome = e.count(op, a)
+		op.Outcome = d.count(op, a)
 		if op.Outcome == lock.NotHeld {
 			op.Outcome = lock.Failed
 		}
@@ -46,7 +46,7 @@ func (e *entry) judge(op *lock.Op, a *answer) {
 			op.Outcome, op.Fence, op.HasFence = lock.Done, n, true
 		}
 	case readScript:
-		op.Outcome = e.ofScript(op, a)
+		op.Outcome = d.ofScript(op, a)
 	case readGuess:
 		op.Outcome = ofGuess(op, a)
 	default:
@@ -71,30 +71,30 @@ func verdict(op *lock.Op, yes, no bool) lock.Outcome {
 
 // count reads a number of keys. Of some but not all of several keys it cannot
 // be told which.
-func (e *entry) count(op *lock.Op, a *answer) lock.Outcome {
+func (d *detail) count(op *lock.Op, a *answer) lock.Outcome {
 	n, ok := a.integer()
-	return verdict(op, ok && n == e.keys, ok && n == 0)
+	return verdict(op, ok && n == d.keys, ok && n == 0)
 }
 
-func (e *entry) ofScript(op *lock.Op, a *answer) lock.Outcome {
+func (d *detail) ofScript(op *lock.Op, a *answer) lock.Outcome {
 	if op.Kind == lock.Acquire {
-		return e.ofAcquire(op, a)
+		return d.ofAcquire(op, a)
 	}
 	n, isInt := a.integer()
 	switch {
-	case e.script.hasSuccess && isInt:
-		return verdict(op, n == e.script.success, true)
-	case e.script.vague:
+	case d.script.hasSuccess && isInt:
+		return verdict(op, n == d.script.success, true)
+	case d.script.vague:
 		return lock.Unknown
-	case e.keys > 1 && n > 0 && n < e.keys:
+	case d.keys > 1 && n > 0 && n < d.keys:
 		return lock.Unknown
 	}
 	return verdict(op, isInt && n > 0 || a.is("OK"), isInt || a.isNull())
 }
 
-func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
+func (d *detail) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 	n, isInt := a.integer()
-	granted, refused := e.granted(a, n, isInt)
+	granted, refused := d.granted(a, n, isInt)
 	out := verdict(op, granted, refused)
 	if out != lock.Granted || op.FenceKey == "" {
 		return out
@@ -102,7 +102,7 @@ func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 	switch {
 	case isInt && a.kind != '#':
 		op.Fence, op.HasFence = n, true
-	case a.isArray() && e.script.fenceFirst && a.lead:
+	case a.isArray() && d.script.fenceFirst && a.lead:
 		op.Fence, op.HasFence = a.first, true
 	case a.isArray() && a.ints > 0:
 		op.Fence, op.HasFence = a.last, true
@@ -112,8 +112,8 @@ func (e *entry) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 
 // granted reads the answer of an acquire script. Text that is no number is
 // what such a script returns when it has taken the lock: its token, or OK.
-func (e *entry) granted(a *answer, n int64, isInt bool) (yes, no bool) {
-	p := e.script
+func (d *detail) granted(a *answer, n int64, isInt bool) (yes, no bool) {
+	p := d.script
 	says := p.says(a)
 	switch {
 	case p.hasOwn && a.isArray() && (a.nulls|a.zeros)>>p.own&1 == 1:

@@ -1,6 +1,10 @@
 package resp
 
-import "github.com/lockfaultd/lockfaultd/lock"
+import (
+	"math"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // maxPending is how many requests that matter, and ops of them, may wait for
 // replies; a connection with more is not followed further.
@@ -8,69 +12,172 @@ const maxPending = 1 << 17
 
 // An entry is a request whose reply matters, waiting for it.
 type entry struct {
-	before int64 // plain requests between the entry ahead of it and this one
+	before uint32 // plain requests between the entry ahead of it and this one
+	num    uint16 // of a SELECT the database, of a HELLO the version, of a subscription its topic
 	act    action
-	db     int    // of a SELECT
-	name   string // of a CLIENT SETNAME, or HELLO
-	read   reading
-	keys   int64 // keys named, where the reply counts them
-	script *program
-	ops    []*lock.Op
+	class  class // what it may be answered, noted while in doubt
+	more   *detail
 }
 
-// An action is what a request changes in the connection once it succeeded.
+// A detail is what only some entries have.
+type detail struct {
+	read   reading
+	script *program
+	keys   int64 // keys named, where the reply counts them
+	ops    []*lock.Op
+	name   string   // of a CLIENT SETNAME, or HELLO
+	sums   []uint32 // of the channels that a subscription names, as far as they are known
+	left   int64    // confirmations that are to come, 0: as many as there are subscriptions; of a SELECT the database, if num cannot hold it
+	one    [1]*lock.Op
+}
+
+func (e *entry) ops() []*lock.Op {
+	if e.more == nil {
+		return nil
+	}
+	return e.more.ops
+}
+
+// own returns a detail that may be written to.
+func (e *entry) own() *detail {
+	if e.more == nil {
+		e.more = &detail{}
+	}
+	return e.more
+}
+
+// plain reports whether nothing depends on the reply.
+func (e *entry) plain() bool { return e.act == noAction && e.more == nil }
+
+// weight is how much of maxPending it takes.
+func (e *entry) weight() int { return 1 + len(e.ops()) }
+
+// An action is what a request changes in the connection, or in the counting of
+// its replies, once it succeeded.
 type action uint8
 
 const (
 	noAction action = iota
 	selects
 	names
+	hellos
 	resets
 	begins
 	executes
 	discards
-	blinds // replies cannot be counted from here on
+	subscribes    // it is confirmed once for each channel
+	replyOff      // it has no reply, nor has what follows
+	replySkip     // it has no reply, nor has the next request
+	replyOn       // ends either
+	monitors      // lines of others come from here on
+	silent        // it has no reply
+	nothing       // an empty request: it ends a skip, and has no reply
+	authenticates // its error may be left out
+	blinds        // replies cannot be counted from here on
 )
+
+// blockSize makes a block one of the allocator's sizes, 256 bytes.
+const blockSize = 15
+
+type block struct {
+	entries [blockSize]entry
+	next    *block
+}
 
 // A queue holds the requests that were not answered, in order. Requests that
 // do not matter are only counted.
 type queue struct {
-	entries []entry
-	head    int
-	tail    int64 // plain requests behind the last entry
+	first, last *block
+	spare       *block
+	head, tail  int   // places in the first and the last block
+	n           int   // entries
+	behind      int64 // plain requests behind the last entry
 }
 
-func (q *queue) empty() bool { return q.len() == 0 && q.tail == 0 }
+func (q *queue) empty() bool { return q.n == 0 && q.behind == 0 }
 
-func (q *queue) len() int { return len(q.entries) - q.head }
+func (q *queue) len() int { return q.n }
 
-func (q *queue) plain() { q.tail++ }
+func (q *queue) plain() { q.behind++ }
 
 func (q *queue) push(e entry) {
-	if len(q.entries) == cap(q.entries) && q.head > len(q.entries)/2 {
-		n := copy(q.entries, q.entries[q.head:])
-		clear(q.entries[n:])
-		q.entries, q.head = q.entries[:n], 0
+	for ; q.behind > math.MaxUint32; q.behind -= math.MaxUint32 + 1 {
+		q.put(entry{before: math.MaxUint32})
 	}
-	e.before, q.tail = q.tail, 0
-	q.entries = append(q.entries, e)
+	e.before, q.behind = uint32(q.behind), 0
+	q.put(e)
+}
+
+func (q *queue) put(e entry) {
+	if q.last == nil || q.tail == blockSize {
+		q.grow()
+	}
+	q.last.entries[q.tail] = e
+	q.tail++
+	q.n++
+}
+
+func (q *queue) grow() {
+	b := q.spare
+	if q.spare = nil; b == nil {
+		b = &block{}
+	}
+	if q.last == nil {
+		q.first = b
+	} else {
+		q.last.next = b
+	}
+	q.last, q.tail = b, 0
+}
+
+// latest returns the entry that was pushed last, if no plain request followed.
+func (q *queue) latest() *entry {
+	if q.n == 0 || q.behind > 0 {
+		return nil
+	}
+	return &q.last.entries[q.tail-1]
 }
 
 // next returns the entry whose reply comes next; nil if that is a plain one's.
 func (q *queue) next() *entry {
-	if q.len() == 0 || q.entries[q.head].before > 0 {
+	if q.n == 0 || q.first.entries[q.head].before > 0 {
 		return nil
 	}
-	return &q.entries[q.head]
+	return &q.first.entries[q.head]
+}
+
+// second returns the request behind the next one, if there is any: an entry,
+// or nil for a plain one.
+func (q *queue) second() (*entry, bool) {
+	switch {
+	case q.next() == nil:
+		return nil, false
+	case q.n == 1:
+		return nil, q.behind > 0
+	}
+	b, at := q.first, q.head+1
+	if at == blockSize {
+		b, at = b.next, 0
+	}
+	if b.entries[at].before > 0 {
+		return nil, true
+	}
+	return &b.entries[at], true
 }
 
 // popPlain takes the plain request whose reply has come.
 func (q *queue) popPlain() {
-	if q.len() == 0 {
-		q.tail--
+	if q.n == 0 {
+		q.behind--
 		return
 	}
-	q.entries[q.head].before--
+	q.first.entries[q.head].before--
+}
+
+// popEntry takes the next entry, and the plain requests ahead of it.
+func (q *queue) popEntry() entry {
+	q.first.entries[q.head].before = 0
+	return q.pop()
 }
 
 // pop takes the request whose reply has come; a zero entry for a plain one.
@@ -79,12 +186,17 @@ func (q *queue) pop() entry {
 		q.popPlain()
 		return entry{}
 	}
-	e := &q.entries[q.head]
+	e := &q.first.entries[q.head]
 	out := *e
 	*e = entry{}
 	q.head++
-	if q.head == len(q.entries) {
-		q.entries, q.head = q.entries[:0], 0
+	q.n--
+	switch {
+	case q.n == 0:
+		q.head, q.tail = 0, 0
+	case q.head == blockSize:
+		q.spare, q.first, q.head = q.first, q.first.next, 0
+		q.spare.next = nil
 	}
 	return out
 }

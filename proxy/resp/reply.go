@@ -8,8 +8,12 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
 
-// maxDepth is how deep replies may nest; real ones stay below ten.
-const maxDepth = 128
+// maxDepth is how deep replies may nest; real ones stay below ten. So many
+// levels are kept between replies.
+const (
+	maxDepth   = 128
+	keptLevels = 8
+)
 
 type replyState uint8
 
@@ -34,16 +38,17 @@ type replies struct {
 	kind       byte // of the value at hand
 	num        number
 	left       int64 // bytes of a bulk that are to come, with the two that close it
-	levels     [maxDepth]level
-	depth      int
+	levels     []level
 	pending    bool // an attribute was read: the reply that it belongs to began with it
 	aside      bool // the frame at hand is a push
 	streams    bool
 
-	want  bool  // an answer is wanted
-	hold  bool  // the reply is withheld until it is whole
-	base  int   // depth of the answers: 1 for the elements of EXEC's array
-	total int64 // elements of the reply, if it is an aggregate; else -1
+	want   bool  // an answer is wanted
+	pushes bool  // of pushes too
+	hold   bool  // the reply is withheld until it is whole
+	split  bool  // its elements, if it is an array, are frames of their own
+	within bool  // such elements are being read
+	total  int64 // elements of the reply, if it is an aggregate; else -1
 
 	answer answer
 	text   [maxText]byte
@@ -87,7 +92,7 @@ func (r *replies) first(c byte) (int, event) {
 		}
 		return 0, r.malformed(0, fmt.Sprintf("type byte %q, expected one of %s", c, types))
 	}
-	if r.depth == 0 && r.kind == 0 {
+	if len(r.levels) == 0 && r.kind == 0 {
 		return 0, r.open(c)
 	}
 	r.kind, r.n, r.state = c, 0, inText
@@ -112,10 +117,10 @@ func isLine(c byte) bool {
 func (r *replies) open(c byte) event {
 	r.kind = c
 	r.aside = c == '>'
-	if !r.pending {
-		r.start, r.streams = r.pos, false
-		r.want, r.hold, r.base = false, false, 0
+	if !r.pending && !r.within {
+		r.start, r.streams, r.hold = r.pos, false, false
 	}
+	r.want, r.split = r.aside && r.pushes, false
 	r.answer.kind, r.total = 0, -1
 	if r.aside {
 		return more
@@ -139,10 +144,12 @@ func (r *replies) line(b []byte) (int, event) {
 
 // store keeps the beginning of a value's text, if someone wants it.
 func (r *replies) store(b []byte) {
-	if r.want && r.depth <= r.base+1 {
+	if r.storing() {
 		r.n += copy(r.text[r.n:], b)
 	}
 }
+
+func (r *replies) storing() bool { return r.want && len(r.levels) <= 1 && r.n < maxText }
 
 func (r *replies) size(b []byte) (int, event) {
 	n, got := r.num.read(b)
@@ -185,38 +192,51 @@ func (r *replies) bulk(b []byte) (int, event) {
 // aggregate enters an array, set, map, push or attribute.
 func (r *replies) aggregate(n int, size int64) event {
 	aside := r.kind == '>' || r.kind == '|'
-	if r.want && !aside && r.depth == r.base {
+	if r.want && len(r.levels) == 0 {
 		r.answer = answer{kind: r.kind}
 	}
-	if r.want && !aside && r.depth == r.base+1 {
+	if r.want && !aside && len(r.levels) == 1 {
 		r.answer.others++
 	}
-	if r.depth == 0 {
+	if len(r.levels) == 0 {
 		r.total = size
+	}
+	if len(r.levels) == maxDepth {
+		return r.malformed(n, fmt.Sprintf("more than %d levels of nesting", maxDepth))
+	}
+	r.state = atType
+	if r.split && r.kind == '*' && !r.pending {
+		return header
 	}
 	if r.kind == '%' || r.kind == '|' {
 		size *= 2
 	}
-	if r.depth == maxDepth {
-		return r.malformed(n, fmt.Sprintf("more than %d levels of nesting", maxDepth))
-	}
-	r.levels[r.depth] = level{left: size, aside: aside}
-	r.depth++
-	r.state = atType
-	if size > 0 {
+	return r.enter(level{left: size, aside: aside})
+}
+
+// enter begins to read the values of an aggregate.
+func (r *replies) enter(l level) event {
+	r.levels = append(r.levels, l)
+	if l.left > 0 {
 		return more
 	}
 	return r.resume()
 }
 
+// unpack makes the elements of the array whose header was read frames of their
+// own, which end with rejoin. All of it is one reply to those who hold it.
+func (r *replies) unpack() { r.within, r.kind, r.pending = true, 0, false }
+
+func (r *replies) rejoin() { r.within = false }
+
 // value ends a value that is no aggregate, or a null one. What an attribute or
 // a push brings is overwritten by the value that follows it.
 func (r *replies) value(null bool) event {
 	if r.want {
-		switch r.depth {
-		case r.base:
+		switch len(r.levels) {
+		case 0:
 			r.answer = answer{kind: r.kind, null: null, n: r.n, buf: r.text}
-		case r.base + 1:
+		case 1:
 			r.answer.add(r.kind, r.text[:r.n], null)
 		}
 	}
@@ -226,48 +246,48 @@ func (r *replies) value(null bool) event {
 
 // done counts one value of the innermost aggregate, and ends what that ends.
 func (r *replies) done() event {
-	if r.depth == 0 {
-		r.kind, r.pending = 0, false
-		return framed
+	if len(r.levels) == 0 {
+		return r.close()
 	}
-	r.levels[r.depth-1].left--
-	if r.depth == r.base {
-		return element
-	}
+	r.levels[len(r.levels)-1].left--
 	return r.resume()
 }
 
-// resume goes on after a value, or after an element event: it leaves the
-// aggregates that have no values to come.
+// resume goes on after a value: it leaves the aggregates that have no values
+// to come.
 func (r *replies) resume() event {
-	for r.depth > 0 && r.levels[r.depth-1].left == 0 {
-		r.depth--
-		if r.levels[r.depth].aside {
-			if r.depth == 0 {
-				return r.closeAside()
-			}
+	for n := len(r.levels) - 1; n >= 0 && r.levels[n].left == 0; n-- {
+		aside := r.levels[n].aside
+		r.levels = r.levels[:n]
+		switch {
+		case n == 0 && aside:
+			return r.closeAside()
+		case n == 0:
+			return r.close()
+		case aside:
 			return more // what surrounds it does not count it
 		}
-		if r.depth == 0 {
-			r.kind, r.pending = 0, false
-			return framed
-		}
-		r.levels[r.depth-1].left--
-		if r.depth == r.base {
-			return element
-		}
+		r.levels[n-1].left--
 	}
 	return more
 }
 
-// closeAside ends a push, which is a frame, or an attribute, which begins one.
-func (r *replies) closeAside() event {
-	r.kind = 0
-	r.pending = !r.aside
-	if r.pending {
-		return more
+// close ends a frame. What a deep one has needed is let go.
+func (r *replies) close() event {
+	r.kind, r.pending = 0, false
+	if cap(r.levels) > keptLevels {
+		r.levels = nil
 	}
 	return framed
+}
+
+// closeAside ends a push, which is a frame, or an attribute, which begins one.
+func (r *replies) closeAside() event {
+	if r.aside {
+		return r.close()
+	}
+	r.kind, r.pending = 0, true
+	return more
 }
 
 // malformed notes what is wrong with the byte n places after pos.
@@ -288,12 +308,26 @@ func (r *replies) clear() int64 {
 }
 
 // idle reports whether the next byte begins a frame.
-func (r *replies) idle() bool { return r.kind == 0 && !r.pending }
+func (r *replies) idle() bool { return r.kind == 0 && !r.pending && !r.within }
 
 // span returns where a mark of the reply that has just ended begins and ends.
 func (r *replies) span() (start, end int64) {
-	if r.pos-r.start > wire.MaxHeld {
+	if r.pos-r.start > wire.MaxHeld || !r.hold {
 		return r.pos, r.pos
 	}
 	return r.start, r.pos
+}
+
+// rest returns how many of the next bytes are of no interest: those of a
+// bulk's body but the two that close it.
+func (r *replies) rest() int64 {
+	if r.state != inBulk || r.storing() || r.hold && !r.streams {
+		return 0
+	}
+	return max(0, r.left-2)
+}
+
+func (r *replies) skip(n int64) {
+	r.left -= n
+	r.pos += n
 }

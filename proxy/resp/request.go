@@ -14,8 +14,12 @@ const (
 	maxInline = 64 << 10
 	maxName   = 32       // longest command name that can matter
 	maxArg    = 16 << 10 // longest argument that is kept
+	maxToken  = 2 << 10  // the same where no script is expected
 	maxKept   = 64 << 10 // all arguments of a request that are kept
 	maxArgs   = 1024     // arguments of which anything is kept
+
+	keptBuf  = 4 << 10 // what of it stays between requests
+	keptArgs = 64
 )
 
 // An event is why a scanner stopped before the end of its chunk.
@@ -23,11 +27,12 @@ type event uint8
 
 const (
 	more      event = iota // the chunk is used up
+	emptied                // an empty request was read, which has no reply
 	named                  // a request's name is read: the plan for it is wanted
 	argued                 // an argument of a watched request is read
 	framed                 // a request or a reply is whole
 	opened                 // a reply begins
-	element                // an element of a reply of elements is whole
+	header                 // the header of an array that is to be split was read
 	malformed              // see fault
 )
 
@@ -129,7 +134,8 @@ func (r *requests) count(b []byte) (int, event) {
 	}
 	r.state = atDollar
 	if r.argc <= 0 {
-		r.state = atStart // the server answers nothing to it
+		r.state = atStart
+		return n, emptied
 	}
 	return n, more
 }
@@ -161,7 +167,7 @@ func (r *requests) length(b []byte) (int, event) {
 
 // open decides whether the argument whose length has been read is kept.
 func (r *requests) open(size int64) {
-	r.storing = r.argi == 0 && size <= maxName || r.argi > 0 && r.argi <= int64(r.plan.keep) && size <= maxArg && len(r.buf)+int(size) <= maxKept
+	r.storing = r.argi == 0 && size <= maxName || r.argi > 0 && r.argi <= int64(r.plan.keep) && size <= r.plan.cmd.longest() && len(r.buf)+int(size) <= maxKept
 	if r.argi == 0 && !r.storing {
 		r.plan, r.chosen = plan{}, true
 	}
@@ -236,7 +242,7 @@ func (r *requests) inline(n int) event {
 		return r.malformed(n, "unbalanced quotes in an inline request, expected each to be closed and followed by a space")
 	}
 	if r.argc == 0 {
-		return more
+		return emptied
 	}
 	for i := range r.args {
 		r.args[i].kept = r.args[i].len <= maxArg
@@ -261,7 +267,15 @@ func (r *requests) arg(i int) []byte {
 
 // forget wipes what was kept of the request: some of it, such as the password
 // of an inline AUTH, was meant for the server alone.
-func (r *requests) forget() { clear(r.buf) }
+func (r *requests) forget() {
+	clear(r.buf)
+	if cap(r.buf) > keptBuf {
+		r.buf = nil
+	}
+	if cap(r.args) > keptArgs {
+		r.args = nil
+	}
+}
 
 // clear returns the offset before which every byte may go on.
 func (r *requests) clear() int64 {
@@ -280,4 +294,18 @@ func (r *requests) span() (start, end int64) {
 		return r.pos, r.pos
 	}
 	return r.start, r.pos
+}
+
+// rest returns how many of the next bytes are of no interest: those of an
+// argument that is neither kept nor withheld, but the two that close it.
+func (r *requests) rest() int64 {
+	if r.state != inBody || r.storing || r.plan.may && !r.streams {
+		return 0
+	}
+	return max(0, r.left-2)
+}
+
+func (r *requests) skip(n int64) {
+	r.left -= n
+	r.pos += n
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -170,11 +171,9 @@ func TestClientName(t *testing.T) {
 	step(words("RESET"), "+RESET\r\n", "")
 }
 
-func TestBlind(t *testing.T) {
-	for request, names := range map[string]string{
-		words("SUBSCRIBE a b"): "SUBSCRIBE", words("punsubscribe"): "PUNSUBSCRIBE", "MONITOR\r\n": "MONITOR",
-		words("PSYNC ? -1"): "PSYNC", words("CLIENT REPLY OFF"): "CLIENT REPLY", words("client reply skip"): "CLIENT REPLY",
-	} {
+// Replication is another protocol from its first byte on, both ways.
+func TestReplicationIsPassedOn(t *testing.T) {
+	for request, names := range map[string]string{words("PSYNC ? -1"): "PSYNC", "sync\r\n": "SYNC"} {
 		t.Run(names, func(t *testing.T) {
 			tr := newTracker()
 			marks, clear := tr.Client([]byte(nx+request+nx+"*2\r\n$"), nil)
@@ -193,18 +192,6 @@ func TestBlind(t *testing.T) {
 				t.Errorf("marks behind it: %s", kinds(marks))
 			}
 		})
-	}
-	play(t, newTracker(), ">"+words("CLIENT REPLY ON")+nx, "<+OK\r\n:1\r\n", "="+nxOp(`db0 "k"`)+" granted")
-}
-
-func TestAuthBehindOthersIsBlind(t *testing.T) {
-	for _, auth := range []string{words("AUTH u secret"), words("HELLO 3 AUTH u secret"), "AUTH u secret\r\n"} {
-		tr := newTracker()
-		marks, _ := tr.Client([]byte(words("PING")+auth), nil)
-		if len(marks) != 1 || marks[0].Kind != wire.Blind || strings.Contains(marks[0].Reason, "secret") {
-			t.Errorf("%q: %s", auth, kinds(marks))
-		}
-		play(t, newTracker(), ">"+auth+nx, "<+OK\r\n:1\r\n", "="+nxOp(`db0 "k"`)+" granted")
 	}
 }
 
@@ -466,34 +453,45 @@ func TestNamesOfVerbsAreBounded(t *testing.T) {
 func TestAnsweredOpsAreLetGo(t *testing.T) {
 	tr := newTracker()
 	play(t, tr, ">"+strings.Repeat(nx, 5), "<"+strings.Repeat(":1\r\n", 4))
-	for _, e := range tr.queue.entries[:tr.queue.head] {
-		if e.ops != nil {
+	for _, e := range tr.queue.first.entries[:tr.queue.head] {
+		if e.more != nil {
 			t.Error("the queue still holds an op that was answered")
 		}
 	}
-	if tr.waiting != 2 {
-		t.Errorf("%d waiting, want a request and its op", tr.waiting)
+	if tr.waiting != 2 || tr.due != 1 {
+		t.Errorf("%d waiting, want a request and its op; %d ops", tr.waiting, tr.due)
 	}
 }
 
-// Closing the gap at the front of the queue must be worth its cost.
-func TestQueueIsClosedUpSeldom(t *testing.T) {
-	const depth, rounds = 4096, 100_000
+func TestQueueKeepsOrderAndCounts(t *testing.T) {
 	var q queue
-	for range depth {
-		q.push(entry{act: selects})
-	}
-	moves, head := 0, 0
-	for range rounds {
-		q.pop()
-		q.push(entry{act: selects})
-		if q.head < head {
-			moves++
+	r := rand.New(rand.NewPCG(3, 3))
+	var want []int // numbers of entries, -1 for plain ones
+	for n := range 20000 {
+		switch r.IntN(4) {
+		case 0:
+			q.push(entry{act: selects, num: uint16(n)})
+			want = append(want, n)
+		case 1:
+			q.plain()
+			want = append(want, -1)
+		default:
+			if len(want) == 0 || n < 5000 && r.IntN(3) > 0 {
+				continue
+			}
+			e := q.pop()
+			if got := int(e.num); want[0] < 0 && !e.plain() || want[0] >= 0 && got != want[0] {
+				t.Fatalf("step %d: popped %d, want %d", n, got, want[0])
+			}
+			want = want[1:]
 		}
-		head = q.head
-	}
-	if limit := 2 * rounds / depth; moves > limit || q.len() != depth {
-		t.Errorf("moved %d times, want at most %d; length %d", moves, limit, q.len())
+		if q.empty() != (len(want) == 0) {
+			t.Fatalf("step %d: empty %v with %d left", n, q.empty(), len(want))
+		}
+		e, more := q.second()
+		if next := q.next(); next != nil && (more != (len(want) > 1) || more && (e == nil) != (want[1] < 0)) {
+			t.Fatalf("step %d: second %v, %v of %v", n, e, more, want[:min(2, len(want))])
+		}
 	}
 }
 

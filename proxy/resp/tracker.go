@@ -29,23 +29,36 @@ type Tracker struct {
 	rep   replies
 	queue queue
 	tx    transaction
+	modes modes
+	subs  subscriptions
 
 	script *program // of the EVAL or EVALSHA at hand, once that argument was read
+	option int      // where the next option of the HELLO at hand is
 
 	blindOut bool // client to upstream is not read any more
 	blindIn  bool // upstream to client is not read any more
 	told     bool // a Blind mark has been given
+	late     bool // whose the frame at hand is can be told at its end only
+
+	careful bool // every request is an entry, since an AUTH's reply may be missing
+	doubt   bool // an AUTH's reply may have been missing
+	shaky   int  // AUTHs sent while replies were due, and not answered
+	queued  bool // what is sent now will be queued, if every MULTI succeeds: known while careful
 
 	db      int // selected, by the replies read so far
 	asked   int // selected, if every SELECT that is not answered succeeds
 	asking  int // SELECT and RESET that are not answered
-	waiting int // entries that wait, in the queue and the transaction
+	waiting int // entries and their ops that wait, in the queue and the transaction
+	due     int // the ops among them
 
 	name  atomic.Pointer[string] // read by others while the tracker is at work
 	verbs map[string]string      // names of plain commands, so that Wants costs no allocation
 }
 
-var _ wire.Tracker = (*Tracker)(nil)
+var (
+	_ wire.Tracker = (*Tracker)(nil)
+	_ wire.Skipper = (*Tracker)(nil)
+)
 
 // NewTracker returns a tracker for a connection at its beginning.
 func NewTracker(opt Options) *Tracker {
@@ -73,6 +86,8 @@ func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
 		n, ev := t.req.next(chunk)
 		chunk = chunk[n:]
 		switch ev {
+		case emptied:
+			t.empty()
 		case named:
 			t.choose()
 		case argued:
@@ -93,14 +108,13 @@ func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
 // Upstream scans the next bytes from the server.
 func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
 	for len(chunk) > 0 && !t.blindIn {
-		if t.rep.idle() && t.lost() {
+		if t.lost() {
 			t.blindIn = true
 			break
 		}
 		n, ev := t.rep.next(chunk)
-		for ev == element {
-			t.element()
-			ev = t.rep.resume()
+		if ev == header {
+			marks, ev = t.header(marks)
 		}
 		switch ev {
 		case opened:
@@ -108,8 +122,7 @@ func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64)
 		case framed:
 			marks = t.reply(marks)
 		case malformed:
-			t.blindIn = true
-			marks = t.goBlind(marks, t.rep.pos, t.rep.fault)
+			marks = t.giveUp(marks, t.rep.pos, t.rep.fault)
 		}
 		chunk = chunk[n:]
 	}
@@ -120,9 +133,35 @@ func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64)
 	return marks, t.rep.clear()
 }
 
+// unread is what Rest answers for a stream that is not read any more.
+const unread = 1 << 62
+
+// Rest implements [wire.Skipper].
+func (t *Tracker) Rest(fromClient bool) int64 {
+	switch {
+	case fromClient && t.blindOut, !fromClient && (t.blindIn || t.lost()):
+		return unread
+	case fromClient:
+		return t.req.rest()
+	}
+	return t.rep.rest()
+}
+
+// Skip implements [wire.Skipper].
+func (t *Tracker) Skip(fromClient bool, n int64) {
+	if fromClient {
+		t.req.skip(n)
+		return
+	}
+	t.rep.skip(n)
+}
+
 // lost reports whether what comes next answers a request behind which nothing
 // can be counted.
 func (t *Tracker) lost() bool {
+	if !t.rep.idle() {
+		return false
+	}
 	e := t.queue.next()
 	return e != nil && e.act == blinds
 }
@@ -142,6 +181,14 @@ func (t *Tracker) goBlind(marks []wire.Mark, at int64, why string) []wire.Mark {
 	return append(marks, wire.Mark{Kind: wire.Blind, Start: at, End: at, Reason: why})
 }
 
+// giveUp stops reading both directions at once.
+func (t *Tracker) giveUp(marks []wire.Mark, at int64, why string) []wire.Mark {
+	marks = t.goBlind(marks, at, why)
+	t.blindIn = true
+	t.queue, t.tx, t.rep.levels = queue{}, transaction{}, nil
+	return marks
+}
+
 // choose decides what the command whose name has been read may become.
 func (t *Tracker) choose() {
 	name := upper(t.req.arg(0))
@@ -155,7 +202,7 @@ func (t *Tracker) choose() {
 			p.keep = max(p.keep, keyAt(p.cmd.name))
 		}
 	}
-	t.req.plan, t.req.chosen, t.script = p, true, nil
+	t.req.plan, t.req.chosen, t.script, t.option = p, true, nil, 0
 }
 
 func (t *Tracker) intern(name []byte) string {
@@ -177,9 +224,7 @@ func (t *Tracker) reconsider() {
 	r, i := &t.req, len(t.req.args)-1
 	switch r.plan.cmd.verb {
 	case helloVerb:
-		if bytes.EqualFold(r.arg(i), []byte("AUTH")) {
-			r.mute = 2
-		}
+		t.reconsiderHello(i)
 	case scriptVerb:
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("LOAD")))
 	case clientVerb:
@@ -188,6 +233,18 @@ func (t *Tracker) reconsider() {
 		t.reconsiderScript(i)
 	}
 	r.plan.watch = r.plan.watch && (r.plan.guess || r.plan.cmd.verb == helloVerb)
+}
+
+// reconsiderHello looks at argument i, and has the two behind AUTH left out.
+func (t *Tracker) reconsiderHello(i int) {
+	switch opt := t.req.arg(i); {
+	case i < max(t.option, 2):
+	case bytes.EqualFold(opt, []byte("AUTH")):
+		t.req.mute = 2
+		t.option = i + 3
+	case bytes.EqualFold(opt, []byte("SETNAME")):
+		t.option = i + 2
+	}
 }
 
 // reconsiderScript looks at argument i: the script, or one by which a script
@@ -221,21 +278,22 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 		t.choose()
 	}
 	p := &t.req.plan
-	if !p.may && p.cmd.verb == plainVerb {
+	if !p.may && p.cmd.verb == plainVerb && !t.careful {
 		t.req.forget()
 		t.queue.plain()
 		return marks
 	}
 	e := entry{}
 	if p.may {
-		e = t.build()
+		e.more = t.build()
 	}
 	t.control(&e)
-	if p.wanted && len(e.ops) == 0 {
+	if p.wanted && len(e.ops()) == 0 {
 		t.addOther(&e)
 	}
+	t.classify(&e)
 	t.req.forget()
-	marks = t.requestMarks(marks, e.ops)
+	marks = t.requestMarks(marks, e.ops())
 	return t.enqueue(marks, e)
 }
 
@@ -249,32 +307,45 @@ func (t *Tracker) requestMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
 
 // enqueue puts the request in its place, and goes blind where it leads to that.
 func (t *Tracker) enqueue(marks []wire.Mark, e entry) []wire.Mark {
-	name := t.req.plan.cmd.name
 	switch {
 	case e.act == blinds:
-		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: %s: its replies cannot be counted", t.req.start, t.blinding()))
-	case t.req.plan.cmd.verb == authVerb && !t.queue.empty():
-		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: %s behind requests without a reply: some servers leave its own out", t.req.start, name))
+		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: %s: the replication stream is passed on unread", t.req.start, t.req.plan.cmd.name))
 	case t.req.plan.cmd.verb == quitVerb:
 		t.blindOut = true // the server drops what follows
 	case t.waiting >= maxPending:
 		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: more than %d ops without a reply", t.req.start, maxPending))
+	case t.careful && t.queue.len() >= maxCareful:
+		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: %d requests since an AUTH, and no telling whether it was answered", t.req.start, maxCareful))
 	}
-	if e.act == noAction && len(e.ops) == 0 {
+	if e.plain() && !t.careful {
 		t.queue.plain()
 		return marks
 	}
-	t.waiting += 1 + len(e.ops)
+	if !e.plain() {
+		t.waiting += e.weight()
+		t.due += len(e.ops())
+	}
 	t.queue.push(e)
 	return marks
 }
 
-// blinding names the command that made the connection blind.
-func (t *Tracker) blinding() string {
-	if t.req.plan.cmd.verb == clientVerb {
-		return "CLIENT REPLY"
+// empty takes in a request without a word. It has no reply, and ends a CLIENT
+// REPLY SKIP as any other does.
+func (t *Tracker) empty() {
+	if last := t.queue.latest(); last != nil && (last.act == replySkip || last.act == executes) {
+		t.waiting++
+		t.queue.push(entry{act: nothing})
 	}
-	return t.req.plan.cmd.name
+}
+
+// settled notes that an entry does not wait any more.
+func (t *Tracker) settled(e *entry) {
+	t.waiting -= e.weight()
+	t.due -= len(e.ops())
+	if e.class >= authClass {
+		t.shaky--
+		t.careful = t.doubt || t.shaky > 0
+	}
 }
 
 // upper turns a command's name into capitals, in place.

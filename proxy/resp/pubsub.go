@@ -1,0 +1,183 @@
+package resp
+
+import "github.com/lockfaultd/lockfaultd/internal/wire"
+
+// A topic is what a publication, or the confirmation of a subscription, begins
+// with.
+type topic uint8
+
+const (
+	noTopic topic = iota
+	subscribed
+	psubscribed
+	ssubscribed
+	unsubscribed
+	punsubscribed
+	sunsubscribed
+	published
+)
+
+func topicOf(text []byte) topic {
+	switch string(text) {
+	case "subscribe":
+		return subscribed
+	case "psubscribe":
+		return psubscribed
+	case "ssubscribe":
+		return ssubscribed
+	case "unsubscribe":
+		return unsubscribed
+	case "punsubscribe":
+		return punsubscribed
+	case "sunsubscribe":
+		return sunsubscribed
+	case "message", "pmessage", "smessage":
+		return published
+	}
+	return noTopic
+}
+
+// topicFor returns what confirms the command of that name.
+func topicFor(name string) topic {
+	switch name {
+	case "SUBSCRIBE":
+		return subscribed
+	case "PSUBSCRIBE":
+		return psubscribed
+	case "SSUBSCRIBE":
+		return ssubscribed
+	case "UNSUBSCRIBE":
+		return unsubscribed
+	case "PUNSUBSCRIBE":
+		return punsubscribed
+	}
+	return sunsubscribed
+}
+
+// confirms reports whether the topic is that of a confirmation.
+func (s topic) confirms() bool { return s >= subscribed && s <= sunsubscribed }
+
+// sumOf tells channels apart by what is kept of their names. 0 is no sum.
+func sumOf(name []byte) uint32 {
+	h := uint32(2166136261) // FNV-1a
+	for _, c := range name[:min(len(name), maxText)] {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return max(1, h)
+}
+
+// subscriptions are those of the connection, counted by the confirmations.
+type subscriptions struct {
+	channels, patterns, shards int64
+	waiting                    int // requests in the queue and the transaction
+}
+
+// any reports whether publications may come.
+func (s *subscriptions) any() bool { return s.channels+s.patterns+s.shards > 0 }
+
+// confirmed takes in the count that a confirmation tells: that of channels and
+// patterns together, or that of shard channels.
+func (s *subscriptions) confirmed(about topic, n int64) {
+	if n < 0 {
+		return
+	}
+	change := n - s.channels - s.patterns
+	switch about {
+	case ssubscribed, sunsubscribed:
+		s.shards = n
+	case subscribed, unsubscribed:
+		s.channels = max(0, s.channels+change)
+	default:
+		s.patterns = max(0, s.patterns+change)
+	}
+}
+
+// left returns how many subscriptions of the topic's kind there are.
+func (s *subscriptions) left(about topic) int64 {
+	switch about {
+	case ssubscribed, sunsubscribed:
+		return s.shards
+	case psubscribed, punsubscribed:
+		return s.patterns
+	}
+	return s.channels
+}
+
+// subscription notes how often the request will be confirmed.
+func (t *Tracker) subscription(e *entry) {
+	r := &t.req
+	about := topicFor(r.plan.cmd.name)
+	if r.argc == 1 && about < unsubscribed {
+		return // an error, whatever the connection is like
+	}
+	e.act, e.num = subscribes, uint16(about)
+	d := e.own()
+	d.left = r.argc - 1
+	d.sums = make([]uint32, 0, max(0, len(r.args)-1))
+	for i := 1; i < len(r.args); i++ {
+		sum := uint32(0)
+		if name := r.arg(i); name != nil {
+			sum = sumOf(name)
+		}
+		d.sums = append(d.sums, sum)
+	}
+	t.rep.pushes = true
+	t.subs.waiting++
+}
+
+// expects reports whether the confirmation answers the request next.
+func (e *entry) expects(a *answer) bool {
+	if e.act != subscribes || topic(e.num) != a.topic {
+		return false
+	}
+	sums := e.more.sums
+	return len(sums) == 0 || sums[0] == 0 || a.sum == 0 || sums[0] == a.sum
+}
+
+// confirm gives the confirmation that was read to the request that it answers,
+// if there is one: a server ends subscriptions of its own accord too.
+func (t *Tracker) confirm(marks []wire.Mark) []wire.Mark {
+	a := &t.rep.answer
+	t.subs.confirmed(a.topic, a.last)
+	if t.subs.waiting == 0 {
+		return marks
+	}
+	marks, e := t.confirmable(marks)
+	if e == nil || !e.expects(a) {
+		return marks
+	}
+	d := e.more
+	if len(d.sums) > 0 {
+		d.sums = d.sums[1:]
+	}
+	if d.left--; d.left > 0 || d.left < 0 && t.subs.left(a.topic) > 0 {
+		return marks
+	}
+	t.subs.waiting--
+	if t.tx.running {
+		return t.advance(marks)
+	}
+	done := t.queue.pop()
+	t.settled(&done)
+	t.modes.passed()
+	return marks
+}
+
+// confirmable returns the request whose turn it is, if that is a subscription.
+// Those ahead of it that have no reply are done by now.
+func (t *Tracker) confirmable(marks []wire.Mark) ([]wire.Mark, *entry) {
+	if t.tx.running {
+		return marks, t.tx.item()
+	}
+	for !t.queue.empty() {
+		e := t.queue.next()
+		if e != nil && e.act == subscribes && !t.tx.active {
+			return marks, e
+		}
+		if t.hears(e, nil) != unheard {
+			break
+		}
+		marks = t.pass(marks)
+	}
+	return marks, nil
+}
