@@ -243,7 +243,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	pair := r.Legs.(*legs.Postgres)
 	watch := pair.Watch()
 	t := pgwire.NewTracker(pgwire.Options{
-		Session: session, Upstream: r.Name, Hash: d.hash, Statements: d.statements, Wants: wants,
+		Session: session, Upstream: r.Name, Hash: d.hash, Statements: d.statements, Wants: wants, Reads: d.engine.Reads,
 		StripPlus: pair.Stripped(), KeyData: watch.KeyData, Refused: watch.Refused,
 	})
 	d.mu.Lock()
