@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+)
+
+// plaintext keeps libpq from asking for encryption, which lockfaultd would
+// answer itself.
+var plaintext = []string{"PGSSLMODE=disable", "PGGSSENCMODE=disable"}
+
+func startPostgres(ctx context.Context, dir string) (*testbed.Server, error) {
+	return testbed.StartPostgres(ctx, dir, "max_prepared_transactions=20")
+}
+
+// programs returns where the newest Postgres of the machine has its programs,
+// which is the one that the testbed starts, and its major version.
+func programs() (dir, major string, err error) {
+	best := 0
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
+	for _, f := range found {
+		var n int
+		if _, err := fmt.Sscanf(f, "/usr/lib/postgresql/%d/", &n); err == nil && n > best {
+			best, dir = n, filepath.Dir(f)
+		}
+	}
+	if best == 0 {
+		return "", "", errors.New("find Postgres: none in /usr/lib/postgresql; on Debian: apt-get install postgresql")
+	}
+	return dir, fmt.Sprint(best), nil
+}
+
+// builtPostgres fetches Postgres's source and builds what its suites need.
+func builtPostgres(ctx context.Context, c *cache) (string, error) {
+	_, major, err := programs()
+	if err != nil {
+		return "", err
+	}
+	source, err := c.source(ctx, "postgresql-"+major)
+	if err != nil {
+		return "", err
+	}
+	return c.made("postgresql-"+major, func(dir string) error {
+		for _, step := range [][]string{
+			{"cp", "-rT", source, dir},
+			{"./configure", "--quiet", "--without-readline", "--without-zlib"},
+			{"make", "-s", "-C", "src/backend", "generated-headers"},
+			{"make", "-s", "-j2", "-C", "src/test/regress"},
+			{"make", "-s", "-C", "src/test/isolation"},
+			{"make", "-s", "-C", "src/test/modules/libpq_pipeline"},
+		} {
+			if err := command(ctx, dir, nil, step[0], step[1:]...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// copyOf copies a part of a suite to where everybody may read and write it,
+// the server included.
+func copyOf(ctx context.Context, j job, part string) error {
+	if err := command(ctx, j.dir, nil, "cp", "-rT", filepath.Join(j.source, part), j.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(j.dir, "results"), 0o755); err != nil {
+		return err
+	}
+	return command(ctx, j.dir, nil, "chmod", "-R", "a+rwX", j.dir)
+}
+
+func runRegress(ctx context.Context, j job) (results, error) {
+	return pgRegress(ctx, j, "src/test/regress", "./pg_regress", "parallel_schedule", "--max-concurrent-tests=20")
+}
+
+func runIsolation(ctx context.Context, j job) (results, error) {
+	return pgRegress(ctx, j, "src/test/isolation", "./pg_isolation_regress", "isolation_schedule")
+}
+
+func pgRegress(ctx context.Context, j job, part, program, schedule string, more ...string) (results, error) {
+	if err := copyOf(ctx, j, part); err != nil {
+		return nil, err
+	}
+	bin, _, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{
+		"--inputdir=" + j.dir, "--outputdir=" + j.dir, "--dlpath=" + j.dir, "--bindir=" + bin,
+		"--host=" + j.host, "--port=" + j.port, "--user=postgres", "--schedule=" + filepath.Join(j.dir, schedule),
+	}, more...)
+	r := results{}
+	return r, j.output(ctx, plaintext, r.readRegress, program, args...)
+}
+
+var regressLine = regexp.MustCompile(`^(?:test|    )\s+(\S+)\s+\.\.\. (ok|FAILED|failed)`)
+
+func (r results) readRegress(line string) {
+	m := regressLine.FindStringSubmatch(line)
+	switch {
+	case m == nil:
+	case m[2] == "ok":
+		r.add(m[1], passed)
+	default:
+		r.add(m[1], failed)
+	}
+}
+
+// runPipeline runs libpq_pipeline's tests. The messages that libpq says it
+// sent and got are compared with the reference traces.
+func runPipeline(ctx context.Context, j job) (results, error) {
+	folder := filepath.Join(j.source, "src/test/modules/libpq_pipeline")
+	program := filepath.Join(folder, "libpq_pipeline")
+	list, err := exec.CommandContext(ctx, program, "tests").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list tests of libpq_pipeline: %w", err)
+	}
+	r := results{}
+	for name := range strings.FieldsSeq(string(list)) {
+		got := filepath.Join(j.dir, name+".trace")
+		dsn := fmt.Sprintf("host=%s port=%s user=postgres dbname=postgres", j.host, j.port)
+		err := j.output(ctx, plaintext, nil, program, "-t", got, name, dsn)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			r.add(name, failed)
+			continue
+		}
+		same, err := sameTrace(got, filepath.Join(folder, "traces", name+".trace"))
+		if err != nil {
+			return nil, err
+		}
+		r.add(name, map[bool]outcome{true: passed, false: failed}[same])
+	}
+	return r, nil
+}
+
+// sameTrace compares with a reference, of which some tests have none.
+func sameTrace(file, reference string) (bool, error) {
+	want, err := os.ReadFile(reference)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	got, err := os.ReadFile(file)
+	return bytes.Equal(got, want), err
+}
+
+func fetchPgx(ctx context.Context, c *cache) (string, error) {
+	return c.module(ctx, "github.com/jackc/pgx/v5")
+}
+
+// setupPgx makes the database that pgx's tests expect.
+func setupPgx(ctx context.Context, j job) error {
+	psql := func(database string, args ...string) error {
+		args = append([]string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", j.host, "-p", j.port, "-U", "postgres", "-d", database}, args...)
+		return command(ctx, j.source, plaintext, "psql", args...)
+	}
+	if err := psql("postgres", "-c", "create database pgx_test"); err != nil {
+		return err
+	}
+	return psql("pgx_test", "-f", "testsetup/postgresql_setup.sql")
+}
+
+func runPgx(ctx context.Context, j job) (results, error) {
+	dsn := fmt.Sprintf("host=%s port=%s user=postgres dbname=pgx_test sslmode=disable", j.host, j.port)
+	r := results{}
+	j.dir = j.source // go test leaves nothing there
+	return r, j.output(ctx, []string{"PGX_TEST_DATABASE=" + dsn, "PGX_TEST_TCP_CONN_STRING=" + dsn, "CGO_ENABLED=0", "GOWORK=off"},
+		r.readGo, "go", "test", "-json", "-count=1", "-p", "1", "-timeout", "20m", "./...")
+}
+
+// readGo reads a line of go test -json. A package that does not build, or
+// ends early, is a failure of its own.
+func (r results) readGo(line string) {
+	var e struct{ Action, Package, Test string }
+	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &e) != nil {
+		return
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(e.Package, "github.com/jackc/pgx/v5"), "/") + "." + e.Test
+	switch {
+	case e.Action == "pass" && e.Test != "":
+		r.add(name, passed)
+	case e.Action == "skip" && e.Test != "":
+		r.add(name, skipped)
+	case e.Action == "fail":
+		r.add(name, failed)
+	}
+}

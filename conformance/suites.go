@@ -1,0 +1,29 @@
+package main
+
+// allSuites lists what can be run, the fastest first.
+func allSuites() []suite {
+	return []suite{
+		{name: "libpq_pipeline", protocol: "postgres", start: startPostgres, prepare: builtPostgres, run: runPipeline},
+		{name: "isolation", protocol: "postgres", start: startPostgres, prepare: builtPostgres, run: runIsolation},
+		{name: "regress", protocol: "postgres", start: startPostgres, prepare: builtPostgres, run: runRegress},
+		{name: "pgx", protocol: "postgres", start: startPostgres, prepare: fetchPgx, setup: setupPgx, run: runPgx},
+		{name: "redis", protocol: "redis", start: startRedis, prepare: fetchRedis, run: runRedis, races: []string{
+			"PUBLISH/SUBSCRIBE after UNSUBSCRIBE without arguments",
+			"Blocking XREADGROUP: flushed DB",
+		}},
+	}
+}
+
+// unavailable says what is not run, and why.
+var unavailable = []string{
+	"ioredis        not run: its package in the npm registry has no tests",
+	"psycopg        not run: Debian's archive lists its source but no longer has it",
+}
+
+func suiteNames() []string {
+	var names []string
+	for _, s := range allSuites() {
+		names = append(names, s.name)
+	}
+	return names
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+const layout = "%-15s %-9s %7s %7s %7s %6s %7s %10s %10s  %s\n"
+
+func header(w io.Writer) {
+	fmt.Fprintf(w, layout, "suite", "way", "passed", "failed", "skipped", "time", "conns", "to server", "to client", "bytes of both sides")
+}
+
+// row prints one run.
+func row(out io.Writer, v *verdict, w way, took time.Duration) {
+	r, t := v.runs[w], v.trace[w]
+	conns, up, down, bytes := "", "", "", ""
+	if w.proxied() {
+		conns, up, down, bytes = fmt.Sprint(t.report.Conns), size(t.report.Up), size(t.report.Down), identity(t)
+	}
+	fmt.Fprintf(out, layout, v.suite.name, w, fmt.Sprint(r.count(passed)), fmt.Sprint(r.count(failed)), fmt.Sprint(r.count(skipped)),
+		fmt.Sprintf("%.0fs", took.Seconds()), conns, up, down, bytes)
+}
+
+func size(n int64) string {
+	if n < 10<<20 {
+		return fmt.Sprintf("%.1f KB", float64(n)/1024)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}
+
+func identity(t trace) string {
+	s := fmt.Sprintf("%d equal", t.report.Equal)
+	if t.report.Cut > 0 {
+		s += fmt.Sprintf(", %d equal until they broke", t.report.Cut)
+	}
+	if n := len(t.report.Different); n > 0 {
+		s += fmt.Sprintf(", %d DIFFERENT", n)
+	}
+	if t.open {
+		s += ", some STAYED OPEN"
+	}
+	if len(t.desync) > 0 {
+		s += fmt.Sprintf("; %d warnings", len(t.desync))
+	}
+	if t.ops > 0 {
+		s += fmt.Sprintf("; %d ops, %d injections", t.ops, t.injections)
+	}
+	return s
+}
+
+// explain prints what differs, and why it may.
+func (v verdict) explain(out io.Writer) {
+	for _, name := range v.changed() {
+		fmt.Fprintf(out, "  %s:", name)
+		for _, w := range []way{direct, plain, armed, bare} {
+			if v.runs[w] != nil {
+				fmt.Fprintf(out, " %s %s", w, v.runs[w].of(name))
+			}
+		}
+		if why := v.excuse(name); why != "" {
+			fmt.Fprintf(out, " (%s)", why)
+		}
+		fmt.Fprintln(out)
+	}
+	for _, w := range []way{plain, armed} {
+		show(out, w, "different", v.trace[w].report.Different)
+		show(out, w, "warning", v.trace[w].desync)
+	}
+}
+
+// show prints the first of a list.
+func show(out io.Writer, w way, what string, all []string) {
+	const most = 10
+	for i, s := range all {
+		if i == most {
+			fmt.Fprintf(out, "  %s: and %d more\n", w, len(all)-most)
+			return
+		}
+		fmt.Fprintf(out, "  %s: %s: %s\n", w, what, s)
+	}
+}
