@@ -123,8 +123,12 @@ func differences(o, n *Conn) []string {
 
 func difference(direction string, o, n *Stream, oc, nc *Conn) string {
 	at := o.common(n)
-	return fmt.Sprintf("%s, at byte %d or up to %d behind it:\n\tclient's side %s%s\n\tserver's side %s%s",
-		direction, at, blockSize, o.show(at), ending(oc), n.show(at), ending(nc))
+	where := fmt.Sprintf("from byte %d on", at)
+	if at >= blockSize {
+		where = fmt.Sprintf("from a byte behind %d on, at most %d", at, at+blockSize)
+	}
+	return fmt.Sprintf("%s, %s:\n\tclient's side %s%s\n\tserver's side %s%s",
+		direction, where, o.show(at), ending(oc), n.show(at), ending(nc))
 }
 
 func ending(c *Conn) string {

@@ -74,12 +74,12 @@ func TestCompare(t *testing.T) {
 		{"equal in another order", []*Conn{conn(up, down, ""), conn(down, up, "")}, []*Conn{conn(down, up, ""), conn(up, down, "")}, 2, 0, ""},
 		{"one twice, one missing", []*Conn{conn(up, down, ""), conn(up, down, "")}, []*Conn{conn(up, down, "")}, 1, 0, "only at the client's side"},
 		{"one too many", []*Conn{conn(up, down, "")}, []*Conn{conn(up, down, ""), conn(up, down, "")}, 1, 0, "only at the server's side"},
-		{"a byte changed", []*Conn{conn(up, flipped, "")}, []*Conn{conn(up, down, "")}, 0, 0, "to the client, at byte 8192"},
-		{"a byte changed on a broken one", []*Conn{conn(up, flipped, "reset")}, []*Conn{conn(up, down, "reset")}, 0, 0, "to the client, at byte 8192"},
+		{"a byte changed", []*Conn{conn(up, flipped, "")}, []*Conn{conn(up, down, "")}, 0, 0, "to the client, from a byte behind 8192 on, at most 12288"},
+		{"a byte changed on a broken one", []*Conn{conn(up, flipped, "reset")}, []*Conn{conn(up, down, "reset")}, 0, 0, "to the client, from a byte behind 8192 on, at most 12288"},
 		{"the end is missing", []*Conn{conn(up, down[:15000], "")}, []*Conn{conn(up, down, "")}, 0, 0, "to the client"},
 		{"the end is missing of a broken one", []*Conn{conn(up, down[:15000], "reset")}, []*Conn{conn(up, down, "")}, 0, 1, ""},
 		{"a short one that broke", []*Conn{conn(up[:100], down[:50], "reset")}, []*Conn{conn(up[:90], down[:60], "")}, 0, 1, ""},
-		{"a short one that broke and differs", []*Conn{conn(up[:100], down[:50], "reset")}, []*Conn{conn(down[5:95], down[:60], "")}, 0, 0, "to the upstream, at byte 0"},
+		{"a short one that broke and differs", []*Conn{conn(up[:100], down[:50], "reset")}, []*Conn{conn(down[5:95], down[:60], "")}, 0, 0, "to the upstream, from byte 0 on"},
 		{"bytes from nowhere on a broken one", []*Conn{conn(up, down, "reset")}, []*Conn{conn(up, down[:15000], "")}, 0, 0, "to the client"},
 		{"gone before the dial", []*Conn{conn(nil, nil, "reset")}, nil, 0, 1, ""},
 		{"said something before the dial", []*Conn{conn(up, nil, "reset")}, nil, 0, 0, "only at the client's side"},
@@ -100,7 +100,7 @@ func TestCompare(t *testing.T) {
 func TestDifferenceShowsBytes(t *testing.T) {
 	r := Compare([]*Conn{conn([]byte("PING\r\n"), []byte("+PONG\r\n"), "")}, []*Conn{conn([]byte("PING\r\n"), []byte("+PANG\r\n"), "")})
 	got := strings.Join(r.Different, "\n")
-	for _, want := range []string{"at byte 2", `"+PONG\r\n"`, `"+PANG\r\n"`} {
+	for _, want := range []string{"from byte 2 on", `"+PONG\r\n"`, `"+PANG\r\n"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want it to have %s", got, want)
 		}
