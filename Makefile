@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle clean
+.PHONY: build demo test check bench fuzz oracle conformance nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -34,6 +34,13 @@ fuzz: ## each fuzz target for 30 s
 oracle: ## what is read of SQL, against Postgres's own grammar and regression tests
 	./scripts/need.sh cc
 	cd internal/oracle && CGO_ENABLED=1 go vet . && CGO_ENABLED=1 go run .
+
+conformance: ## the public suites of Postgres, pgx and Redis through lockfaultd, byte for byte
+	./scripts/need.sh redis postgres cc suites
+	go run ./conformance $(CONFORMANCE)
+
+nightly: conformance oracle ## what takes too long for every change
+	./scripts/fuzz.sh 10m
 
 clean:
 	rm -rf bin out

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes sure that what was named is there: redis, postgres, postgres18, python, cc,
-# haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere it says what
+# as root it installs what is missing; elsewhere it says what to install.
 # to install. toxiproxy is built with Go, into bin.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -30,6 +30,11 @@ for need in "$@"; do
     cc)
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
         ;;
+    suites)
+        for program in make:make bzip2:bzip2 perl:perl tclsh8.6:tcl; do
+            command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
+        done
+        ;;
     haproxy)
         command -v haproxy >/dev/null 2>&1 || [ -x /usr/sbin/haproxy ] || packages="$packages haproxy"
         ;;
@@ -38,7 +43,7 @@ for need in "$@"; do
         [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, haproxy or toxiproxy" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, suites, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
