@@ -41,6 +41,7 @@ type opLine struct {
 	Tx        uint64     `json:"tx,omitempty"`
 	Implicit  bool       `json:"implicit,omitempty"`
 	Savepoint bool       `json:"savepoint,omitempty"`
+	Since     uint64     `json:"since,omitempty"`
 	Tables    []string   `json:"tables,omitempty"`
 	Rows      int64      `json:"rows,omitempty"`
 	Row       []cell     `json:"row,omitempty"`
@@ -109,7 +110,7 @@ func encode(op *lock.Op, keep kept) opLine {
 		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
 		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
 		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
-		Tx: op.Tx, Implicit: op.Implicit, Savepoint: op.Savepoint, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
+		Tx: op.Tx, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
 		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
 	}
 	if !utf8.ValidString(op.Key) {
@@ -144,7 +145,7 @@ func (l opLine) op() *lock.Op {
 		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
 		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
 		FenceKey: l.FenceKey,
-		Tx:       l.Tx, Implicit: l.Implicit, Savepoint: l.Savepoint, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
+		Tx:       l.Tx, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
 		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,
 	}
 	if b, err := hex.DecodeString(l.KeyHex); err == nil && l.KeyHex != "" {

@@ -129,6 +129,7 @@ type Op struct {
 	Tx        uint64     // transaction, numbered in its session from 1
 	Implicit  bool       // the transaction is the statement's (or the pipeline's) own
 	Savepoint bool       // a Rollback TO: only part of the transaction is undone
+	Since     uint64     // a Rollback TO that was Done: it undoes the transaction's ops whose Seq is not less; 0: not known which
 	Tables    []string   // Commit: tables written in the transaction
 	Rows      int64      // rows affected, or returned
 	Row       []Cell     // the only row returned, if there was exactly one

@@ -251,6 +251,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.RolledBack
 	case strings.HasPrefix(w, "err="):
 		op.Outcome, op.Err, op.Rows = lock.Failed, value, 0
+	case strings.HasPrefix(w, "since="): // counting requests and replies from 1
+		op.Since, _ = strconv.ParseUint(value, 10, 64)
 	case strings.HasPrefix(w, "rows="):
 		op.Rows, _ = strconv.ParseInt(value, 10, 64)
 	case strings.HasPrefix(w, "tx"):

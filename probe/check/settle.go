@@ -14,8 +14,25 @@ type tx struct {
 	first  *lock.Op // its first statement
 	commit *lock.Op
 	undone bool // rolled back, or failed
-	partly bool // ROLLBACK TO: some of what came before it is undone
-	partAt uint64
+	parts  []part
+}
+
+// A part of a transaction was undone by a ROLLBACK TO: its ops with a Seq in
+// [from, to), if that is sure.
+type part struct {
+	from, to uint64
+	sure     bool
+}
+
+// undid reports whether an op was undone though its transaction was not, and
+// whether that is sure.
+func (t *tx) undid(op *lock.Op) (undone, sure bool) {
+	for _, p := range t.parts {
+		if op.Seq >= p.from && op.Seq < p.to {
+			undone, sure = true, sure || p.sure
+		}
+	}
+	return undone, sure
 }
 
 // A state is what became of a write.
@@ -108,9 +125,9 @@ func (t *tx) note(op *lock.Op) {
 		t.commit = op
 		t.undone = t.undone || op.Outcome == lock.RolledBack || op.Outcome == lock.Failed
 	case lock.Rollback:
-		if op.Savepoint {
-			t.partly, t.partAt = true, op.Seq
-		} else if t.commit == nil {
+		if op.Savepoint && op.Outcome != lock.Failed {
+			t.parts = append(t.parts, part{op.Since, op.Seq, op.Since != 0 && op.Outcome == lock.Done})
+		} else if !op.Savepoint && t.commit == nil {
 			t.undone = true
 		}
 	case lock.Read, lock.Write:
@@ -144,6 +161,7 @@ func (c *kase) judgeWrite(op *lock.Op) *write {
 
 func stateOf(op *lock.Op, t *tx) state {
 	explicit := !op.Implicit && op.Tx != 0
+	undone, sure := t.undid(op)
 	switch {
 	case op.F == 0 && op.R == 0:
 		return void // never forwarded
@@ -153,11 +171,11 @@ func stateOf(op *lock.Op, t *tx) state {
 		return void
 	case answered(op) && op.Rows == 0:
 		return refused
-	case t.undone:
+	case t.undone, sure:
 		return void
 	case explicit && (t.commit == nil || t.commit.F == 0 && t.commit.R == 0):
 		return void // no COMMIT was ever sent
-	case !answered(op), explicit && !answered(t.commit), t.partly && op.Seq < t.partAt:
+	case !answered(op), explicit && !answered(t.commit), undone:
 		return uncertain
 	}
 	return accepted

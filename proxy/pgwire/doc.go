@@ -19,13 +19,16 @@
 //     because a chunk ended between them: the session clamps it.
 //   - An op is whole when its Reply mark comes, but for one thing: a Write in an
 //     implicit transaction may turn from Done to RolledBack until its Settle
-//     mark.
+//     mark; to Unknown, if a CALL or a DO ran behind it, which may have committed.
 //   - Nothing is withheld that somebody may be waiting for: a whole message of
 //     the client is clear, unless it leads up to an op whose next message has
 //     begun in the same chunk; a reply is withheld only while its op is not
 //     answered, and not once upstream waits for the client (COPY).
+//   - A ROLLBACK TO says from which op on it undid the transaction, if its
+//     savepoint was seen.
 //   - Values are hashed when they are read and not kept. Passwords are never
-//     copied. No chunk is kept after the call that brought it.
+//     copied, and a text that sets one is not cached. No chunk is kept after the
+//     call that brought it.
 //   - Memory is bounded: nothing is allocated by what a header claims, at most
 //     one message of [wire.MaxHeld] is copied in each direction, and names,
 //     statements and outstanding requests are counted.

@@ -26,6 +26,9 @@ func (t *Tracker) answerError(m *message) {
 		if a.copying {
 			t.surplus += 2
 		}
+		if a.typ == 'E' && a.portal != nil {
+			t.runsCode(a.portal.stmt.tmpl)
+		}
 		if a.op != nil {
 			t.fail(a.op, m, state)
 		}
@@ -56,6 +59,9 @@ func (t *Tracker) fail(op *lock.Op, m *message, state string) {
 		return
 	}
 	op.Outcome, op.Err = lock.Failed, state
+	if hidden(op.Verb) && state != skipped && !t.tx.open {
+		op.Outcome = lock.Unknown // what it committed before it failed stays
+	}
 	t.finish(op, nil, m)
 }
 

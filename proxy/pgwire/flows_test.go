@@ -26,7 +26,7 @@ type flow struct {
 }
 
 func flows() []flow {
-	return slices.Concat(simpleFlows, clientFlows, extendedFlows, otherFlows, copies)
+	return slices.Concat(simpleFlows, savepointFlows, clientFlows, extendedFlows, otherFlows, copies)
 }
 
 func TestFlows(t *testing.T) {

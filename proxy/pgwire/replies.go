@@ -243,6 +243,10 @@ func (t *Tracker) takeExecute(a *asked, m *message) bool {
 		if op != nil {
 			t.complete(op, p.stmt.tmpl, m)
 		}
+		if p != nil && m.typ == 'C' {
+			t.carriedOut(p.stmt.tmpl)
+			t.runsCode(p.stmt.tmpl)
+		}
 	default:
 		return false
 	}
@@ -278,6 +282,7 @@ func (t *Tracker) takeQuery(a *asked, m *message) bool {
 		if op != nil {
 			t.complete(op, it.tmpl, m)
 		}
+		t.carriedOut(it.tmpl)
 	case 'G', 'H', 'W', 'd', 'c', 'I':
 	default:
 		return false

@@ -142,6 +142,7 @@ type player struct {
 	clear   [2]int64      //
 	frames  [2][]boundary //
 	held    int64
+	seq     uint64
 	skips   bool // what the tracker says it will not look at is not fed
 	skipped int64
 }
@@ -169,6 +170,10 @@ func (pl *player) feed(client bool, chunk []byte) {
 	pl.clear[side] = clear
 	pl.held = max(pl.held, pl.pos[side]-clear)
 	for _, m := range pl.marks[n:] {
+		if m.Kind == wire.Request {
+			pl.seq++
+			m.Op.Seq = pl.seq
+		}
 		if m.Start > m.End || m.End > pl.pos[side] || m.Start < 0 {
 			pl.t.Fatalf("mark at [%d, %d) with %d bytes seen", m.Start, m.End, pl.pos[side])
 		}
@@ -285,6 +290,9 @@ func (pl *player) describe(m wire.Mark) string {
 		}
 	case wire.Reply:
 		fmt.Fprintf(&b, " %s rows=%d", op.Outcome, op.Rows)
+		if op.Since != 0 {
+			fmt.Fprintf(&b, " since=%d", op.Since)
+		}
 		if op.Err != "" {
 			b.WriteString(" err=" + op.Err)
 		}

@@ -21,8 +21,21 @@ func (p *parser) transaction(t *template) {
 	if !p.word("WORK") {
 		p.word("TRANSACTION")
 	}
-	t.savepoint = p.word("TO")
+	if t.savepoint = p.word("TO"); t.savepoint {
+		p.word("SAVEPOINT")
+		t.name = p.identifier()
+	}
 	t.chain = p.words("AND", "CHAIN")
+}
+
+// savepoints reads what follows SAVEPOINT or RELEASE.
+func (p *parser) savepoints(t *template) {
+	t.effect = setPoint
+	if t.verb == "RELEASE" {
+		t.effect = releasePoint
+		p.word("SAVEPOINT")
+	}
+	t.name = p.identifier()
 }
 
 // prepared reads the statements about prepared statements.

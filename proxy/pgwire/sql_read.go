@@ -280,6 +280,8 @@ func (p *parser) statement() template {
 		p.copies(&t)
 	case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT":
 		p.transaction(&t)
+	case "SAVEPOINT", "RELEASE":
+		p.savepoints(&t)
 	case "PREPARE", "EXECUTE", "DEALLOCATE", "DISCARD":
 		p.prepared(&t)
 	}

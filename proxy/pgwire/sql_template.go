@@ -4,15 +4,18 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// effect is what a statement does to the session's prepared statements.
+// effect is what a statement does to the session's prepared statements and
+// savepoints.
 type effect uint8
 
 const (
-	noEffect   effect = iota
-	clearAll          // DEALLOCATE ALL, DISCARD ALL
-	deallocate        // DEALLOCATE name
-	prepare           // PREPARE name AS inner
-	run               // EXECUTE name(args)
+	noEffect     effect = iota
+	clearAll            // DEALLOCATE ALL, DISCARD ALL
+	deallocate          // DEALLOCATE name
+	prepare             // PREPARE name AS inner
+	run                 // EXECUTE name(args)
+	setPoint            // SAVEPOINT name
+	releasePoint        // RELEASE name
 )
 
 // maxSlots bounds what is kept of one statement's assignments, conditions or
@@ -35,11 +38,11 @@ type template struct {
 	table     string // as the ledger compares it
 	system    bool   // reads a system catalog: never an op
 	chain     bool   // COMMIT AND CHAIN
-	savepoint bool   // ROLLBACK TO
+	savepoint bool   // ROLLBACK TO name
 	twoPhase  bool   // PREPARE TRANSACTION
 
 	effect effect
-	name   string    // of a prepared statement
+	name   string    // of a prepared statement or a savepoint
 	inner  *template // of a PREPARE
 	args   []slot    // of an EXECUTE
 

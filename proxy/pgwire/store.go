@@ -1,6 +1,9 @@
 package pgwire
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // A store keeps the entries used last, in two generations: when the younger
 // one is half of what is allowed, the older one is dropped. Its zero value,
@@ -81,7 +84,8 @@ const (
 )
 
 // A Cache keeps what was read from SQL texts, for all sessions. It holds at
-// most 1024 texts, of 4 MiB together with what was read from them. It is safe for concurrent use.
+// most 1024 texts, of 4 MiB together with what was read from them, and none that
+// may hold a password. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	texts store[[]template]
@@ -106,13 +110,36 @@ func (c *Cache) read(text []byte, cut bool) []template {
 	}
 	key := string(text)
 	ts = readSQL(key, false)
-	if len(ts) > cacheList {
+	if len(ts) > cacheList || secret(key, ts) {
 		return ts
 	}
 	c.mu.Lock()
 	c.texts.set(key, ts)
 	c.mu.Unlock()
 	return ts
+}
+
+// secret reports whether a text may hold a password: those of statements that
+// are no queries, wherever they mention one. Their texts are not kept.
+func secret(text string, list []template) bool {
+	for i := range list {
+		switch list[i].verb {
+		case "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "BEGIN", "COMMIT", "ROLLBACK":
+		default:
+			return mentions(text, "password")
+		}
+	}
+	return false
+}
+
+// mentions reports whether a text has a word in it, in any case.
+func mentions(text, word string) bool {
+	for ; len(text) >= len(word); text = text[1:] {
+		if strings.EqualFold(text[:len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // weigh returns about how many bytes templates take.

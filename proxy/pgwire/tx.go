@@ -29,6 +29,8 @@ type transactions struct {
 	number    uint64 // of the open one, 0 if not known
 	failed    bool   // an error since the transaction began
 	unsettled []*lock.Op
+	kept      int // of those, which code that cannot be seen may have committed
+	points    savepoints
 }
 
 func (x *transactions) next() uint64 {
@@ -110,6 +112,9 @@ func (t *Tracker) answered(op *lock.Op, tm *template, m *message) {
 		t.blind(m.end, "upstream's message %q: more than %d statements in one pipeline, expected a Sync", m.typ, maxUnsettled)
 		return
 	}
+	if op.Seq != 0 {
+		x.points.seq = op.Seq
+	}
 	if op.Outcome == lock.Failed {
 		return
 	}
@@ -120,8 +125,10 @@ func (t *Tracker) answered(op *lock.Op, tm *template, m *message) {
 		}
 	case lock.Commit, lock.Rollback:
 		if op.Savepoint {
+			op.Since = x.points.back(tm.name)
 			return
 		}
+		x.points.clear()
 		x.failed = op.Kind == lock.Rollback || op.Outcome == lock.RolledBack
 		t.settle(m)
 		x.open, x.number = x.open && tm.chain, 0
@@ -135,12 +142,29 @@ func (t *Tracker) settle(m *message) {
 	for i, op := range x.unsettled {
 		if x.failed && op.Kind == lock.Write && op.Outcome == lock.Done {
 			op.Outcome = lock.RolledBack
+			if i < x.kept {
+				op.Outcome = lock.Unknown
+			}
 		}
 		t.marks = append(t.marks, wire.Mark{Kind: wire.Settle, Op: op, Start: m.start, End: m.end})
 		x.unsettled[i] = nil
 	}
-	x.unsettled, x.failed = x.unsettled[:0], false
+	x.unsettled, x.failed, x.kept = x.unsettled[:0], false, 0
+	if cap(x.unsettled) > keepAsked {
+		x.unsettled = nil
+	}
 }
+
+// runsCode notes that upstream ran a CALL or a DO, to its end or not: outside
+// of a transaction it may have committed what was done before.
+func (t *Tracker) runsCode(tm *template) {
+	if x := &t.tx; !x.open && hidden(tm.verb) {
+		x.kept = len(x.unsettled)
+	}
+}
+
+// hidden reports whether a statement runs code that may commit.
+func hidden(verb string) bool { return verb == "CALL" || verb == "DO" }
 
 // ready takes the status of a ReadyForQuery. Idle is certain; another one only
 // once nothing is outstanding, and not while a Sync is due, since Postgres 18
@@ -150,6 +174,7 @@ func (t *Tracker) ready(m *message, status byte) {
 	if status == 'I' {
 		t.settle(m)
 		x.open, x.number = false, 0
+		x.points.clear()
 	}
 	if t.asked.len() > 0 {
 		return
