@@ -30,6 +30,7 @@ type house struct {
 	log     logbook
 	serving sync.WaitGroup
 	ctx     context.Context
+	strip   map[string]bool // by upstream: rather than as the legs say
 }
 
 func newHouse(t *testing.T) *house {
@@ -62,7 +63,11 @@ func (h *house) track(r proxy.Route, session uint64) proxy.Tracker {
 	}
 	pair := r.Legs.(*legs.Postgres)
 	w := pair.Watch()
-	t := pgwire.NewTracker(pgwire.Options{Session: session, StripPlus: pair.Stripped(), KeyData: w.KeyData, Refused: w.Refused})
+	strip, otherwise := h.strip[r.Name]
+	if !otherwise {
+		strip = pair.Stripped()
+	}
+	t := pgwire.NewTracker(pgwire.Options{Session: session, StripPlus: strip, KeyData: w.KeyData, Refused: w.Refused})
 	return proxy.Tracker{Tracker: t, Ended: w.Ended}
 }
 
@@ -85,11 +90,19 @@ func (h *house) redis(upstream string, client, up *tls.Config) string {
 // serve returns the address of a listener with the legs.
 func (h *house) serve(p lock.Protocol, upstream string, l proxy.Legs) string {
 	h.t.Helper()
+	return h.named("", p, upstream, l)
+}
+
+// named is serve for a route with a name.
+func (h *house) named(name string, p lock.Protocol, upstream string, l proxy.Legs) string {
+	h.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.serving.Go(func() { _ = h.server.Serve(h.ctx, ln, proxy.Route{Protocol: p, Upstream: upstream, Legs: l}) })
+	h.serving.Go(func() {
+		_ = h.server.Serve(h.ctx, ln, proxy.Route{Name: name, Protocol: p, Upstream: upstream, Legs: l})
+	})
 	return ln.Addr().String()
 }
 

@@ -75,8 +75,8 @@ func (p *Policy) connect(ctx context.Context, secure func(ctx context.Context, c
 }
 
 // handshake does the client's part of a handshake.
-func (p *Policy) handshake(ctx context.Context, c net.Conn) (net.Conn, error) {
-	t := tls.Client(c, p.Upstream)
+func handshake(ctx context.Context, c net.Conn, conf *tls.Config) (net.Conn, error) {
+	t := tls.Client(c, conf)
 	if err := t.HandshakeContext(ctx); err != nil {
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}

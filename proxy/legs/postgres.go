@@ -95,8 +95,7 @@ func (g *greeting) read(size int) (more bool, err error) {
 // secure goes on inside TLS. What has been read already is a part of the
 // handshake only where that came at once.
 func (g *greeting) secure(ctx context.Context, direct bool) (net.Conn, bool, error) {
-	conf := g.postgres.Client.Clone()
-	conf.NextProtos = []string{pgwire.ALPN}
+	conf := named(g.postgres.Client)
 	from := g.conn
 	if direct {
 		from = &read{Conn: g.conn, head: g.buf}
@@ -113,6 +112,14 @@ func (g *greeting) secure(ctx context.Context, direct bool) (net.Conn, bool, err
 	return nil, true, nil
 }
 
+// named makes a configuration name the protocol. Like Postgres it gives out no
+// session tickets.
+func named(conf *tls.Config) *tls.Config {
+	conf = conf.Clone()
+	conf.NextProtos, conf.SessionTicketsDisabled = []string{pgwire.ALPN}, true
+	return conf
+}
+
 // Dial connects to the upstream and, if it is to be TLS, asks for that.
 func (p *Postgres) Dial(ctx context.Context) (net.Conn, error) {
 	return p.connect(ctx, p.negotiate)
@@ -124,7 +131,7 @@ func (p *Postgres) negotiate(ctx context.Context, c net.Conn) (net.Conn, error) 
 			return nil, err
 		}
 	}
-	s, err := p.handshake(ctx, c)
+	s, err := handshake(ctx, c, named(p.Upstream))
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,11 @@ func (r *Redis) Accept(ctx context.Context, client net.Conn) (net.Conn, error) {
 }
 
 // Dial connects to the upstream.
-func (r *Redis) Dial(ctx context.Context) (net.Conn, error) { return r.connect(ctx, r.handshake) }
+func (r *Redis) Dial(ctx context.Context) (net.Conn, error) {
+	return r.connect(ctx, func(ctx context.Context, c net.Conn) (net.Conn, error) {
+		return handshake(ctx, c, r.Upstream)
+	})
+}
 
 // Unreachable does nothing: an error would have to wait for the first request,
 // and clients try again after a connection that closes, as after one refused.
