@@ -22,7 +22,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/proxy/resp"
 )
 
-// A house is a proxy without rules, for tests.
+// A house is a proxy for tests.
 type house struct {
 	t       *testing.T
 	server  *proxy.Server
@@ -33,8 +33,8 @@ type house struct {
 	strip   map[string]bool // by upstream: rather than as the legs say
 }
 
-func newHouse(t *testing.T) *house {
-	plan, err := fault.NewPlan(nil, 1, fault.Limits{})
+func newHouse(t *testing.T, rules ...fault.Rule) *house {
+	plan, err := fault.NewPlan(rules, 1, fault.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,9 @@ func newHouse(t *testing.T) *house {
 		Clock: func() lock.Instant { return lock.Instant(time.Since(start)) + 1 },
 		Log:   slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
+	plan.Start(h.server.Clock())
+	runner := &proxy.Runner{Engine: h.server.Engine, Freezer: nobody{}, Clock: h.server.Clock}
+	h.serving.Go(func() { runner.Run(h.ctx) })
 	t.Cleanup(func() {
 		cancel()
 		h.serving.Wait()
