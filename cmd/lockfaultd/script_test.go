@@ -56,6 +56,35 @@ func TestScriptsWithServers(t *testing.T) {
 	}))
 }
 
+// Scripts below tls/ have servers that want TLS, and what it takes to be trusted.
+func TestScriptsWithTLS(t *testing.T) {
+	a := testbed.NewAuthority(t, t.TempDir())
+	cert, key := a.Issue(t, "server", "127.0.0.1", "localhost")
+	_, redis := testbed.SecureRedis(t, cert, key, a.File, "no")
+	postgres := testbed.Postgres(t)
+	testbed.SecurePostgres(t, postgres, cert, key, a.File)
+	testscript.Run(t, params("testdata/tls", func(e *testscript.Env) error {
+		for name, value := range map[string]string{
+			"CA": a.File, "CERT": cert, "KEY": key, "PGADDR": postgres.Addr(), "REDIS_ADDR": redis, "PGPASSWORD": testbed.Password,
+			"LISTEN_REDIS": free(t), "LISTEN_PG": free(t),
+		} {
+			e.Setenv(name, value)
+		}
+		return nil
+	}))
+}
+
+// free returns an address that was free a moment ago.
+func free(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
 // build makes the service under test and returns its folder.
 func build(t *testing.T) string {
 	dir := t.TempDir()

@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -100,13 +99,37 @@ func awaitTLS(t testing.TB, s *Server) {
 // where it is the LD_LIBRARY_PATH.
 func Libpq18(t testing.TB) string {
 	t.Helper()
-	folder, err := above(filepath.Join(native, "lib"))
-	var missing *MissingError
-	if errors.As(err, &missing) && os.Getenv("CI") == "" {
-		t.Skip(missing)
-	}
+	return installed(t, filepath.Join(native, "lib"), "libpq 18", "scripts/need.sh postgres18")
+}
+
+// SecureRedis starts a Redis that also takes TLS, at the address returned; there
+// it wants a client certificate of ca if clients is "yes", and none if "no".
+func SecureRedis(t testing.TB, cert, key, ca, clients string) (s *Server, address string) {
+	t.Helper()
+	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	s = Redis(t, "--tls-port", fmt.Sprint(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca, "--tls-auth-clients", clients)
+	return s, hostPort(port)
+}
+
+// Ioredis returns the folder that scripts/need.sh has put ioredis in.
+func Ioredis(t testing.TB) string {
+	t.Helper()
+	return installed(t, "tools/ioredis/node_modules", "ioredis", "scripts/need.sh ioredis")
+}
+
+func installed(t testing.TB, path, program, how string) string {
+	t.Helper()
+	folder, err := above(path)
+	if err == nil {
+		return folder
+	}
+	missing := &MissingError{Program: program, Install: how}
+	if os.Getenv("CI") == "" {
+		t.Skip(missing)
+	}
+	t.Fatal(missing)
+	return ""
 }

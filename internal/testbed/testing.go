@@ -9,9 +9,9 @@ import (
 
 // Redis starts a Redis for a test and stops it at the test's end. Without the
 // program the test is skipped, but fails where the environment has CI set.
-func Redis(t testing.TB) *Server {
+func Redis(t testing.TB, options ...string) *Server {
 	t.Helper()
-	return serve(t, func(ctx context.Context, dir string) (*Server, error) { return StartRedis(ctx, dir) })
+	return serve(t, func(ctx context.Context, dir string) (*Server, error) { return StartRedis(ctx, dir, options...) })
 }
 
 // Postgres is like [Redis] for Postgres.

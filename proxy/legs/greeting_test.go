@@ -21,6 +21,7 @@ func packet(code uint32, rest string) string {
 }
 
 var (
+	ssl        = pgwire.SSLRequest
 	gssRequest = packet(80877104, "")
 	startup    = packet(196608, "user\x00u\x00\x00")
 )
