@@ -34,18 +34,109 @@ func TestSharedCache(t *testing.T) {
 	wg.Wait()
 }
 
+func TestCacheIsBounded(t *testing.T) {
+	cache := NewCache()
+	for i := range 5000 {
+		twice(cache, fmt.Sprintf("select a from t where b = %d", i))
+	}
+	for i := range 500 {
+		twice(cache, fmt.Sprintf("select a from t where b = '%s%d'", strings.Repeat("x", 60_000), i))
+	}
+	n, size := 0, 0
+	for _, g := range []map[string][]template{cache.texts.young, cache.texts.old} {
+		for k := range g {
+			n++
+			size += len(k)
+		}
+	}
+	if n > cacheEntries || size > cacheBytes {
+		t.Errorf("%d texts of %d bytes", n, size)
+	}
+	before := len(cache.texts.young)
+	twice(cache, "select '"+strings.Repeat("x", cacheText)+"'")
+	if len(cache.texts.young) != before {
+		t.Error("a long text is kept")
+	}
+}
+
+// twice reads a text until it would be kept.
+func twice(c *Cache, text string) {
+	c.read([]byte(text), false)
+	c.read([]byte(text), false)
+}
+
+// kept reports whether a text is in the cache.
+func kept(c *Cache, text string) bool {
+	_, ok := c.texts.get([]byte(text))
+	return ok
+}
+
+// A text is kept once it has come twice, and only then.
+func TestCacheKeepsWhatComesAgain(t *testing.T) {
+	cache := NewCache()
+	for i := range 3 {
+		cache.read([]byte("select a from t where b = $1"), false)
+		if kept(cache, "select a from t where b = $1") != (i > 0) {
+			t.Errorf("after %d times: kept %v", i+1, i == 0)
+		}
+	}
+	cache.read([]byte("select a from t where b = 1; select 'cut"), true)
+	cache.read([]byte("select a from t where b = 1; select 'cut"), true)
+	if kept(cache, "select a from t where b = 1; select 'cut") {
+		t.Error("a text that was cut is kept")
+	}
+}
+
+// The sum of a long text is of its ends, and a text that only looks like one
+// that was seen is read for what it is.
+func TestCacheTellsTextsApart(t *testing.T) {
+	cache := NewCache()
+	for _, table := range []string{"t", "u", "t"} {
+		text := "select a from " + table + " where b in (" + strings.Repeat("$1, ", 500) + "$1)"
+		if list := cache.read([]byte(text), false); list[0].shape.Table != table {
+			t.Errorf("read a text about %s as one about %s", table, list[0].shape.Table)
+		}
+	}
+}
+
+// Nothing of a text is kept in a template: its bytes are the connection's.
+func TestTemplatesKeepNothingOfTheText(t *testing.T) {
+	listed(t, func(_, sql string) {
+		text := []byte(sql)
+		list := readSQL(view(text), false)
+		want := fmt.Sprintf("%+v", plainly(list))
+		clear(text)
+		if got := fmt.Sprintf("%+v", plainly(list)); got != want {
+			t.Errorf("%s: read as %s, and with the text gone %s", sql, want, got)
+		}
+	})
+}
+
+// plainly copies templates without what points back at them.
+func plainly(list []template) []string {
+	var out []string
+	for _, tm := range list {
+		for t := &tm; t != nil; t = t.inner {
+			c := *t
+			c.bare, c.inner = nil, nil
+			out = append(out, fmt.Sprintf("%+v", c))
+		}
+	}
+	return out
+}
+
 // What was read from a text is weighed too.
 func TestCacheWeighsStatements(t *testing.T) {
 	cache := NewCache()
 	for i := range 2000 {
-		cache.read(fmt.Appendf(nil, "%sselect %d", strings.Repeat("a;", cacheList-1), i), false)
-		cache.read(fmt.Appendf(nil, "update t set a = %d%s", i, strings.Repeat(",a=1", maxSlots-1)), false)
+		twice(cache, fmt.Sprintf("%sselect %d", strings.Repeat("a;", cacheList-1), i))
+		twice(cache, fmt.Sprintf("update t set a = %d%s", i, strings.Repeat(",a=1", maxSlots-1)))
 		if n := heavy(cache); n > cacheBytes+cacheBytes/8 {
 			t.Fatalf("%d bytes after %d texts", n, i)
 		}
 	}
 	before := len(cache.texts.young)
-	cache.read([]byte(strings.Repeat("a;", cacheList+1)), false)
+	twice(cache, strings.Repeat("a;", cacheList+1))
 	if len(cache.texts.young) != before {
 		t.Error("a text of many statements is kept")
 	}

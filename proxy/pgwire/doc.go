@@ -27,8 +27,8 @@
 //   - A ROLLBACK TO says from which op on it undid the transaction, if its
 //     savepoint was seen.
 //   - Values are hashed when they are read and not kept. Passwords are never
-//     copied, and a text that sets one is not cached. No chunk is kept after the
-//     call that brought it.
+//     copied, and a SQL text in which there may be one is read each time. No
+//     chunk is kept after the call that brought it.
 //   - Memory is bounded: nothing is allocated by what a header claims, at most
 //     one message of [wire.MaxHeld] is copied in each direction, and names,
 //     statements and outstanding requests are counted.

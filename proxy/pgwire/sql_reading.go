@@ -27,7 +27,7 @@ func Read(text string) []Reading {
 		var few [8]mention
 		o := s.statement(few[:0])
 		t := o.read(text)
-		r := Reading{Verb: t.verb, Kind: t.kind, Maybe: t.maybe, From: o.from, To: o.to}
+		r := Reading{Verb: t.verb, Kind: t.kind, Maybe: t.maybe, Secret: secret(text[o.from:o.to]), From: o.from, To: o.to}
 		if t.system {
 			r.Kind = o.kind
 		}

@@ -36,8 +36,9 @@ func (t token) word(s string) bool {
 // end from the lexer. Anything is accepted: what is not closed ends with the
 // text.
 type lexer struct {
-	src string
-	pos int
+	src   string
+	pos   int
+	signs int // up to here there are only signs, each an operator of its own
 }
 
 func (l *lexer) next() token {
@@ -249,13 +250,14 @@ func (l *lexer) operator(c byte) tokenKind {
 		l.pos++
 		return tokOp
 	}
-	if strings.IndexByte(opChars, c) < 0 {
+	if strings.IndexByte(opChars, c) < 0 || from < l.signs {
 		return tokOp
 	}
 	for l.at(0) != 0 && strings.IndexByte(opChars, l.at(0)) >= 0 && !l.commentHere() {
 		l.pos++
 	}
 	if !strings.ContainsAny(l.src[from:l.pos], opCharsSigns) {
+		l.signs = l.pos
 		for l.pos-from > 1 && (l.src[l.pos-1] == '+' || l.src[l.pos-1] == '-') {
 			l.pos--
 		}

@@ -1,6 +1,9 @@
 package pgwire
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // whereEnd are the words that end a WHERE.
 var whereEnd = []string{"GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR", "RETURNING", "ON"}
@@ -98,16 +101,15 @@ func (p *parser) comparator() string {
 	if p.tok.kind != tokOp {
 		return ""
 	}
-	op := p.tok.text
-	switch op {
-	case "!=":
-		op = "<>"
-	case "=", "<", "<=", ">", ">=", "<>":
-	default:
-		return ""
+	for _, op := range []string{"=", "<", "<=", ">", ">=", "<>", "!="} {
+		if p.op(op) {
+			if op == "!=" {
+				op = "<>"
+			}
+			return op
+		}
 	}
-	p.advance()
-	return strings.Clone(op)
+	return ""
 }
 
 func mirrored(op string) string {
@@ -179,9 +181,20 @@ func (p *parser) signed() (value, bool) {
 	if p.tok.kind != tokNumber {
 		return value{}, false
 	}
-	text := sign + p.tok.text
+	text := sign + plainNumber(p.tok.text)
 	p.advance()
 	return literal(text, true), true
+}
+
+// plainNumber returns a number in digits: without the underscores that may
+// group them, and not in another base.
+func plainNumber(text string) string {
+	if len(text) > 2 && text[0] == '0' && isLetter(text[1]) {
+		if n, err := strconv.ParseInt(text, 0, 64); err == nil {
+			return strconv.FormatInt(n, 10)
+		}
+	}
+	return strings.ReplaceAll(text, "_", "")
 }
 
 func (p *parser) constant() (value, bool) {

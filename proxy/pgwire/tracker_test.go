@@ -3,7 +3,6 @@ package pgwire
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -151,31 +150,6 @@ func TestStore(t *testing.T) {
 	s.clear()
 	if get("a")+get("c")+get("d") != 0 {
 		t.Error("entries survive clear")
-	}
-}
-
-func TestCacheIsBounded(t *testing.T) {
-	cache := NewCache()
-	for i := range 5000 {
-		cache.read(fmt.Appendf(nil, "select a from t where b = %d", i), false)
-	}
-	for i := range 500 {
-		cache.read(fmt.Appendf(nil, "select a from t where b = '%s%d'", strings.Repeat("x", 60_000), i), false)
-	}
-	n, size := 0, 0
-	for _, g := range []map[string][]template{cache.texts.young, cache.texts.old} {
-		for k := range g {
-			n++
-			size += len(k)
-		}
-	}
-	if n > cacheEntries || size > cacheBytes {
-		t.Errorf("%d texts of %d bytes", n, size)
-	}
-	before := len(cache.texts.young)
-	cache.read([]byte("select '"+strings.Repeat("x", cacheText)+"'"), false)
-	if len(cache.texts.young) != before {
-		t.Error("a long text is kept")
 	}
 }
 

@@ -1,0 +1,98 @@
+package pgwire
+
+import (
+	"sync"
+	"unsafe"
+)
+
+const (
+	cacheEntries = 1024
+	cacheBytes   = 4 << 20
+	cacheText    = 64 << 10 // longer texts are read each time
+	cacheList    = 64       // so are those of more statements
+	cacheSeen    = 4096
+)
+
+// A Cache keeps what was read from SQL texts, for all sessions: of those that
+// came twice, since a client that writes values into its texts sends no two
+// alike. It holds at most 1024 texts, of 4 MiB together with what was read from
+// them, and none in which there may be a password. It is safe for concurrent
+// use.
+type Cache struct {
+	mu    sync.Mutex
+	texts store[[]template]
+	seen  [cacheSeen]uint32 // sums of texts that were read, each at its place
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	return &Cache{texts: store[[]template]{entries: cacheEntries, bytes: cacheBytes, weigh: weigh}}
+}
+
+// read returns the statements of a text. A text that was cut is a prefix of
+// what upstream gets, and is not kept.
+func (c *Cache) read(text []byte, cut bool) []template {
+	if cut || len(text) > cacheText {
+		return readSQL(view(text), cut)
+	}
+	c.mu.Lock()
+	list, ok := c.texts.get(text)
+	again := ok || c.again(text)
+	c.mu.Unlock()
+	if ok {
+		return list
+	}
+	list = readSQL(view(text), false)
+	if !again || len(list) > cacheList || secret(view(text)) {
+		return list
+	}
+	c.mu.Lock()
+	c.texts.set(string(text), list)
+	c.mu.Unlock()
+	return list
+}
+
+// again reports whether a text was seen before, as far as is remembered, and
+// remembers it.
+func (c *Cache) again(text []byte) bool {
+	h := sum(text)
+	place := &c.seen[h>>32%cacheSeen]
+	was := *place
+	*place = uint32(h) | 1
+	return was == *place
+}
+
+// sum is a hash of a text, of its ends only if it is long. Two texts of one
+// sum cost a place in the cache and nothing else.
+func sum(text []byte) uint64 {
+	const most = 256
+	h := uint64(len(text)) ^ 0xcbf29ce484222325
+	if len(text) > 2*most {
+		h = mix(h, text[:most])
+		text = text[len(text)-most:]
+	}
+	return mix(h, text)
+}
+
+func mix(h uint64, text []byte) uint64 {
+	for _, c := range text {
+		h = (h ^ uint64(c)) * 0x100000001b3
+	}
+	return h
+}
+
+// view returns a text as a string without copying it. It is for readers that
+// keep no part of it.
+func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// weigh returns about how many bytes templates take, without their strings:
+// those are no longer than the text.
+func weigh(list []template) int {
+	n := 0
+	for i := range list {
+		for t := &list[i]; t != nil; t = t.inner {
+			n += 512 + 96*(len(t.set)+len(t.where)+len(t.args)) + 32*(len(t.shape.Columns)+len(t.also))
+		}
+	}
+	return n
+}

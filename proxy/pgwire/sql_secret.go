@@ -1,0 +1,58 @@
+package pgwire
+
+import "strings"
+
+// secret reports whether a text may hold a password or another secret, so that
+// nothing of it is to be kept: a statement about roles, servers, subscriptions
+// or the server's settings, or any that has a string and speaks of a secret.
+func secret(text string) bool {
+	var s surveyor
+	s.start(text)
+	for s.more() {
+		if s.administers() || s.tells() {
+			return true
+		}
+	}
+	return false
+}
+
+// administers takes the first words of a statement, and reports whether they
+// are those of one that is given passwords.
+func (s *surveyor) administers() bool {
+	if s.kw != kwCreate && s.kw != kwAlter {
+		return false
+	}
+	s.next()
+	for _, object := range []string{"ROLE", "USER", "GROUP", "SERVER", "SUBSCRIPTION", "SYSTEM", "FOREIGN", "DATABASE"} {
+		if s.is(object) {
+			return true
+		}
+	}
+	return false
+}
+
+// tells goes to the end of a statement and reports whether it has both a word
+// that secrets are called by and a string, or a string with such a word.
+func (s *surveyor) tells() bool {
+	word, text := false, false
+	for ; s.tok.kind != tokEnd && !s.tok.op(";"); s.next() {
+		text = text || s.tok.kind == tokString
+		word = word || s.tok.kind <= tokString && sensitive(s.tok.text)
+	}
+	return word && text
+}
+
+// stems are how the words begin that secrets are called by.
+var stems = []string{"passw", "passphrase", "passfile", "private_key", "pgp_sym", "secret", "scram-sha", "token", "credential", "crypt", "apikey", "api_key", "access_key"}
+
+// sensitive reports whether one of the stems is in a text, in any case.
+func sensitive(text string) bool {
+	for i := range len(text) {
+		for _, stem := range stems {
+			if text[i]|0x20 == stem[0] && len(text)-i >= len(stem) && strings.EqualFold(text[i:i+len(stem)], stem) {
+				return true
+			}
+		}
+	}
+	return false
+}
