@@ -22,9 +22,9 @@
 // and the ordinal, so the order in which names arrive changes no draw. The
 // same calls give the same decisions.
 //
-// A Plan is not safe for concurrent use, except for [Plan.Wants] and
-// [Plan.Could]; its owner has a mutex. It keeps no reference to an op after
-// Decide has returned.
+// A Plan is not safe for concurrent use, except for [Plan.Wants],
+// [Plan.CouldKey] and [Plan.CouldTable]; its owner has a mutex. It keeps no
+// reference to an op after Decide has returned.
 //
 // The package does not wait, freeze, read a clock or do I/O, and it does not
 // know whether a decision could be carried out: proxy and freezer do.

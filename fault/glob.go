@@ -4,7 +4,7 @@ import "strings"
 
 // globMatch reports whether pattern matches the whole of s: "*" stands for any
 // text, the empty one too, and "\" takes the next byte literally.
-func globMatch(pattern, s string) bool {
+func globMatch[T string | []byte](pattern string, s T) bool {
 	p, i := 0, 0
 	star, from := -1, 0 // where the last * was, and what it has eaten up to
 	for i < len(s) {

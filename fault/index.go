@@ -54,8 +54,8 @@ func (n *names) add(glob string) {
 	n.globs = append(n.globs, glob)
 }
 
-func (n *names) match(name string) bool {
-	if n.every || name == "" {
+func (n *names) match(name []byte) bool {
+	if n.every || len(name) == 0 {
 		return true
 	}
 	if !n.first[name[0]] {
@@ -101,18 +101,22 @@ func (r *Rule) concerns(s shape) bool {
 	return r.Event == string(s.kind) || r.Event == s.verb
 }
 
-// Could reports whether a rule about this wire verb may match a name: a key, or
-// a table as a statement has it. It is safe for concurrent use.
-func (p *Plan) Could(proto lock.Protocol, name, subject string) bool {
-	n := p.anchors.verbs[verb{proto, name}]
+// CouldKey reports whether a rule about this Redis verb may match a key. It is
+// safe for concurrent use.
+func (p *Plan) CouldKey(name string, key []byte) bool {
+	n := p.anchors.verbs[verb{lock.Redis, name}]
+	return n != nil && n.match(key)
+}
+
+// CouldTable reports whether a rule about this Postgres verb may match a table,
+// named as in a statement. It is safe for concurrent use.
+func (p *Plan) CouldTable(name, table string) bool {
+	n := p.anchors.verbs[verb{lock.Postgres, name}]
 	if n == nil {
 		return false
 	}
-	if proto != lock.Postgres {
-		return n.match(subject)
-	}
 	for _, g := range n.globs {
-		if (&Rule{Glob: g}).matchesTable(subject) {
+		if (&Rule{Glob: g}).matchesTable(table) {
 			return true
 		}
 	}

@@ -36,12 +36,12 @@ type Engine struct {
 	busy   atomic.Bool     // a lock was granted: statements may belong to a section
 
 	selects bool         // a rule names SELECT
-	glanced sync.Map     // tables, by whether a SELECT that no rule matches was let through
+	glanced sync.Map     // verbs with names that no rule matches, and of which one event was let through
 	glances atomic.Int64 // how many
 }
 
-// mostGlances bounds the tables that are remembered.
-const mostGlances = 64
+// mostGlances bounds the names that are remembered.
+const mostGlances = 128
 
 // A conn is what the engine knows of one session.
 type conn struct {
@@ -199,16 +199,22 @@ func (e *Engine) Cares(op *lock.Op) bool {
 // anybody. One that nobody asked for, while no lock was ever granted, takes no
 // part in anything and is not recorded. The table is as lock.TableName has it.
 func (e *Engine) Reads(table string) bool {
-	return e.busy.Load() || e.tables[table] || e.selects && (e.plan.Could(lock.Postgres, "SELECT", table) || e.glance(table))
+	return e.busy.Load() || e.tables[table] || e.selects && (e.plan.CouldTable("SELECT", table) || e.glance("SELECT", table))
 }
 
-// glance lets the first SELECT from a table be seen even where no rule matches
-// it, so that a rule that never matches can name what came nearest.
-func (e *Engine) glance(table string) bool {
+// Keys reports, without the mutex, whether a command on a key that is nothing
+// but a verb which rules name matters to any of them.
+func (e *Engine) Keys(verb string, key []byte) bool {
+	return e.plan.CouldKey(verb, key) || e.glances.Load() < mostGlances && e.glance(verb, string(key))
+}
+
+// glance lets the first event of a name be seen even where no rule matches it,
+// so that a rule that never matches can tell what came nearest.
+func (e *Engine) glance(verb, name string) bool {
 	if e.glances.Load() >= mostGlances {
 		return false
 	}
-	if _, seen := e.glanced.LoadOrStore(table, true); seen {
+	if _, seen := e.glanced.LoadOrStore([2]string{verb, name}, true); seen {
 		return false
 	}
 	e.glances.Add(1)

@@ -237,7 +237,7 @@ func (d *daemon) legs(p config.Proxy) proxy.Legs {
 func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	wants := func(verb string) bool { return d.plan.Wants(r.Protocol, verb) }
 	if r.Protocol == lock.Redis {
-		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants})
+		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 	}
 	pair := r.Legs.(*legs.Postgres)

@@ -85,6 +85,7 @@ func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
 }
 
 var conversations = [][2]string{
+	{words("GET boring") + words("PING") + words("get a") + words("GET boring") + words("SET boring x") + nx, "+x\r\n+PONG\r\n$3\r\nabc\r\n$-1\r\n+OK\r\n:1\r\n"},
 	{nx + words("GET a") + words("INCR f"), ":1\r\n$3\r\nabc\r\n:7\r\n"},
 	{words("MULTI") + nx + words("SELECT 3") + words("DEL a b") + words("EXEC") + nx, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:1\r\n+OK\r\n:1\r\n:0\r\n"},
 	{cmd("EVAL", compareAndDelete, "1", "k", "tok") + cmd("EVALSHA", sha(compareAndDelete), "1", "k", "tok"), ":1\r\n-NOSCRIPT x\r\n"},

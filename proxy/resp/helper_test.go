@@ -26,6 +26,7 @@ func testOptions(wants ...string) Options {
 			}
 			return false
 		}
+		o.Could = func(_ string, key []byte) bool { return string(key) != "boring" }
 	}
 	return o
 }

@@ -17,8 +17,12 @@ type Options struct {
 	Scripts  *Scripts     // shared by the connections to one upstream; nil: the tracker's own
 
 	// Wants reports whether a rule names a verb, in capitals; each command of
-	// that verb is then an op. It is asked once a command. nil: none.
+	// that verb is then an op. Its answer may be remembered. nil: none.
 	Wants func(verb string) bool
+
+	// Could reports whether a rule that names a verb may match a key; where it
+	// answers false, the command need be no op. nil: any key may be matched.
+	Could func(verb string, key []byte) bool
 }
 
 // A Tracker follows one Redis connection; see [wire.Tracker] for how it is
@@ -53,6 +57,7 @@ type Tracker struct {
 
 	name  atomic.Pointer[string] // read by others while the tracker is at work
 	verbs map[string]string      // names of plain commands, so that Wants costs no allocation
+	last  remembered             // the last name that was hopped over, or not
 }
 
 var (
@@ -83,6 +88,10 @@ func (t *Tracker) setName(name string) { t.name.Store(&name) }
 // Client scans the next bytes from the client.
 func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
 	for len(chunk) > 0 && !t.blindOut {
+		if n := t.hopRequests(chunk); n > 0 {
+			chunk = chunk[n:]
+			continue
+		}
 		n, ev := t.req.next(chunk)
 		chunk = chunk[n:]
 		switch ev {
@@ -111,6 +120,10 @@ func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64)
 		if t.lost() {
 			t.blindIn = true
 			break
+		}
+		if n := t.hopReplies(chunk); n > 0 {
+			chunk = chunk[n:]
+			continue
 		}
 		n, ev := t.rep.next(chunk)
 		if ev == header {
@@ -288,13 +301,24 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 		e.more = t.build()
 	}
 	t.control(&e)
-	if p.wanted && len(e.ops()) == 0 {
+	if p.wanted && len(e.ops()) == 0 && t.could() {
 		t.addOther(&e)
 	}
 	t.classify(&e)
 	t.req.forget()
 	marks = t.requestMarks(marks, e.ops())
 	return t.enqueue(marks, e)
+}
+
+// could reports whether a rule may match the request that is whole.
+func (t *Tracker) could() bool {
+	name := t.req.plan.cmd.name
+	at := keyAt(name)
+	if t.opt.Could == nil || at == 0 {
+		return true
+	}
+	key := t.req.arg(at)
+	return key == nil || t.opt.Could(name, key)
 }
 
 func (t *Tracker) requestMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
