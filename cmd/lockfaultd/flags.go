@@ -24,6 +24,7 @@ lockfaultd run [flags] -- COMMAND  run a command behind the proxies and judge it
 Examples:
   lockfaultd --stall-after SETNX=800ms
   lockfaultd --redis 127.0.0.1:16379=10.0.0.5:6379 --freeze-before 'UPDATE(counter)#*/20=800ms'
+  lockfaultd --postgres '127.0.0.1:15432=db:5432?sslmode=verify-full&sslrootcert=ca.pem'
 
 With no proxy named: 127.0.0.1:16379 -> 127.0.0.1:6379 (Redis) and
 127.0.0.1:15432 -> 127.0.0.1:5432 (Postgres).
@@ -125,7 +126,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "postgres", Usage: "proxy Postgres: `LISTEN=UPSTREAM`, such as '127.0.0.1:15432=db:5432?sslmode=verify-full'; repeatable", Destination: &o.postgres},
 		&cli.StringFlag{Name: "tls-cert", Usage: "listeners of --redis and --postgres speak TLS, with the certificate in `FILE`", Destination: &o.tls.Cert},
 		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key},
-		&cli.StringFlag{Name: "tls-client-ca", Usage: "and want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA},
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out},
 		&cli.BoolFlag{Name: "verbose", Usage: "log each connection and injection", Destination: &o.verbose},

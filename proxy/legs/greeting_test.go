@@ -215,16 +215,84 @@ func TestC030Garbage(t *testing.T) {
 	expect(t, c, startup)
 }
 
-// What protocol a client wants is the server's to accept or refuse.
+// What protocol a client wants is the server's to accept or refuse, and what
+// comes before that is answered as the server would.
 func TestC031OtherProtocols(t *testing.T) {
+	t.Run("15", func(t *testing.T) { asItself(t, testbed.Postgres(t), false) })
+	t.Run("15 with TLS", func(t *testing.T) { asItself(t, testbed.Postgres(t), true) })
+	t.Run("18", func(t *testing.T) { asItself(t, testbed.Postgres18(t), false) })
+	t.Run("18 with TLS", func(t *testing.T) { asItself(t, testbed.Postgres18(t), true) })
+}
+
+// asItself compares what a server and a proxy before it answer. A list of
+// writes is sent one by one, each after a byte of answer to the one before.
+func asItself(t *testing.T, s *testbed.Server, withTLS bool) {
 	h := newHouse(t)
-	upstream, _ := echo(t, nil)
-	address := h.postgres(upstream, nil, nil)
-	for _, code := range []uint32{131072, 262144, 206607} {
-		c := dial(t, address)
-		send(t, c, packet(code, "user\x00u\x00\x00")+"and more")
-		expect(t, c, packet(code, "user\x00u\x00\x00")+"and more")
+	var conf *tls.Config
+	if withTLS {
+		own := secure(t, s)
+		conf = own.own
 	}
+	address := h.postgres(s.Addr(), conf, nil)
+	user := "user\x00postgres\x00\x00"
+	for name, writes := range map[string][]string{
+		"2.0":                       {packet(131072, user)},
+		"4.0":                       {packet(262144, user)},
+		"3.9999":                    {packet(206607, "_pq_.grease\x001\x00"+user) + "X\x00\x00\x00\x04"},
+		"3.0":                       {packet(196608, user) + "X\x00\x00\x00\x04"},
+		"SSLRequest and startup":    {ssl + startup},
+		"SSLRequest twice":          {ssl, ssl},
+		"SSLRequest twice, and 4.0": {ssl, ssl + packet(262144, user)},
+		"a cancel for nobody":       {packet(80877102, "\xff\xff\xff\xff\x00\x00\x00\x00")},
+		"a cancel without a key":    {packet(80877102, "")},
+		"HTTP":                      {"GET / HTTP/1.1\r\n\r\n"},
+		"too long":                  {"\x00\x00\x27\x15\x00\x03\x00\x00"},
+		"too short":                 {"\x00\x00\x00\x07\x00\x03\x00"},
+		"nothing":                   {"\x00\x00\x00\x08\x00\x03\x00\x00"},
+	} {
+		if withTLS && strings.HasPrefix(name, "3.") || withTLS && strings.HasPrefix(writes[0], ssl) || withTLS && name == "nothing" {
+			continue // a listener with TLS wants it, and S begins a handshake
+		}
+		if direct, through := answers(t, s.Addr(), writes), answers(t, address, writes); direct != through {
+			if withTLS && strings.Contains(through, "28000") {
+				continue
+			}
+			t.Errorf("%s: the server says %q, through the proxy %q", name, direct, through)
+		}
+	}
+}
+
+// answers returns the types of the messages that come back, with the codes of
+// errors, and anything else as it is.
+func answers(t *testing.T, address string, writes []string) string {
+	t.Helper()
+	c := dial(t, address)
+	out := ""
+	for i, w := range writes {
+		send(t, c, w)
+		if i < len(writes)-1 {
+			b := make([]byte, 1)
+			if _, err := io.ReadFull(c, b); err != nil {
+				return out + err.Error()
+			}
+			out += string(b)
+		}
+	}
+	b, _ := io.ReadAll(c) // a reset is an end too
+	for len(b) > 0 {
+		if b[0] == 'N' && (len(b) == 1 || b[1] == 'E') {
+			out, b = out+"N", b[1:]
+			continue
+		}
+		n := 1 + int(binary.BigEndian.Uint32(append(b[1:min(5, len(b)):min(5, len(b))], 0, 0, 0, 0)))
+		n = max(5, min(n, len(b)))
+		out += string(b[0])
+		if _, code, ok := strings.Cut(string(b[5:n]), "\x00C"); ok && b[0] == 'E' {
+			out += code[:5]
+		}
+		b = b[n:]
+	}
+	return out
 }
 
 // A health probe is no error, and does not reach the upstream.
