@@ -137,6 +137,7 @@ func TestC098Monitor(t *testing.T) {
 		{"and commands", lines("P1;MONITOR;PING;ECHO a;P2;MONITOR;PING;RESET;P3"), probed(3), "1 done, 2 failed ERR, 3 done"},
 		{"in RESP3", lines("HELLO 3;MONITOR;PING;P1;CLIENT GETNAME;RESET;P2"), probed(2), "1 failed ERR, 2 done"},
 		{"in MULTI", lines("MULTI;MONITOR;P1;EXEC;P2"), probed(2), "1 done, 2 done"},
+		{"and MULTI", lines("MONITOR;MULTI;PING;ECHO a;EXEC;MULTI;PING;SELECT 0;PING;EXEC;PING;RESET;P1"), probed(1), "1 done"},
 	})
 	p, other := newTap(t, server), newTap(t, server)
 	p.send(lines("MONITOR;PING"))

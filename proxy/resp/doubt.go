@@ -21,6 +21,8 @@ type class uint8
 const (
 	anyClass    class = iota
 	okClass           // OK, or null
+	intClass          // an integer
+	bulkClass         // a string, or null
 	dataClass         // not OK
 	mapClass          // a map, or an array
 	topicClass        // an array, or nothing but pushes
@@ -87,9 +89,12 @@ func (t *Tracker) classOf(e *entry) class {
 		}
 	case "MSET", "WATCH", "UNWATCH", "SETEX", "PSETEX":
 		return okClass
-	case "GET", "MGET", "HGET", "HMGET", "HGETALL", "HSET", "PING", "ECHO", "INFO", "INCR", "INCRBY", "DECR", "DEL", "UNLINK", "EXISTS",
-		"EXPIRE", "PEXPIRE", "TTL", "PTTL", "SETNX", "PUBLISH", "LPUSH", "RPUSH", "LRANGE", "SADD", "SREM", "SMEMBERS", "ZADD", "ZRANGE",
-		"COMMAND", "ROLE", "TIME", "DBSIZE", "KEYS", "SCAN", "TYPE":
+	case "INCR", "INCRBY", "DECR", "DECRBY", "DEL", "UNLINK", "EXISTS", "EXPIRE", "PEXPIRE", "TTL", "PTTL", "SETNX", "PUBLISH", "LPUSH", "RPUSH",
+		"HSET", "SADD", "SREM", "DBSIZE":
+		return intClass
+	case "GET", "HGET", "ECHO":
+		return bulkClass
+	case "MGET", "HMGET", "HGETALL", "PING", "INFO", "LRANGE", "SMEMBERS", "ZADD", "ZRANGE", "COMMAND", "ROLE", "TIME", "KEYS", "SCAN", "TYPE":
 		return dataClass
 	}
 	return anyClass
@@ -108,6 +113,10 @@ func (c class) fits(a *answer) bool {
 		return true
 	case c == okClass:
 		return ok || a.isNull()
+	case c == intClass:
+		return a.kind == ':'
+	case c == bulkClass:
+		return a.kind == '$' || a.isNull()
 	case c == dataClass:
 		return !ok && !queued
 	case c == mapClass || c == greetClass:
@@ -146,6 +155,7 @@ func (t *Tracker) weigh(marks []wire.Mark) ([]wire.Mark, bool) {
 	first := e.class.fits(a)
 	second := more && f != nil && f.class.fits(a)
 	t.doubt = first && second
+	t.careful = t.doubt || t.shaky > 0
 	switch {
 	case first && second:
 		return t.either(marks), false

@@ -47,6 +47,8 @@ func (t *Tracker) hears(e *entry, a *answer) hearing {
 		return unheard
 	case t.tx.active && queues(act):
 		return silence(mute)
+	case t.refuses(act):
+		return silence(mute)
 	}
 	switch act {
 	case replyOn:
@@ -56,15 +58,22 @@ func (t *Tracker) hears(e *entry, a *answer) hearing {
 	case replyOff:
 		return silence(mute || a == nil) // with replies off there are no errors
 	case replySkip:
-		return t.fails(mute, a, !t.modes.resp3 && t.subs.any())
+		return t.fails(mute, a)
 	case silent:
-		return t.fails(mute, a, false)
+		return t.fails(mute, a)
 	case monitors:
 		if t.modes.monitor {
-			return t.fails(mute, a, false)
+			return t.fails(mute, a)
 		}
 	}
 	return silence(mute)
+}
+
+// refuses reports whether the server answers a request of that kind with an
+// error in any case: in RESP2 it takes little else than subscriptions while
+// there are any.
+func (t *Tracker) refuses(act action) bool {
+	return act > noAction && act != resets && act != subscribes && act != nothing && act != blinds && !t.modes.resp3 && t.subs.any()
 }
 
 func silence(so bool) hearing {
@@ -74,13 +83,12 @@ func silence(so bool) hearing {
 	return heard
 }
 
-// fails is hears for a request that is answered only if it fails. refused tells
-// that it certainly does.
-func (t *Tracker) fails(mute bool, a *answer, refused bool) hearing {
+// fails is hears for a request that is answered only if it fails.
+func (t *Tracker) fails(mute bool, a *answer) hearing {
 	switch {
 	case mute || a == nil:
 		return unheard
-	case refused || a.begins("NOAUTH "):
+	case a.begins("NOAUTH "):
 		return heard
 	case a.begins("NOPERM "), a.begins("BUSY "):
 		return undecided
@@ -128,6 +136,10 @@ func (t *Tracker) pass(marks []wire.Mark) []wire.Mark {
 	case e.plain() && !t.tx.active:
 	case t.tx.active && queues(e.act):
 		t.tx.add(e)
+	case t.refuses(e.act):
+		t.settled(&e)
+		t.undone(&e)
+		marks = t.bare(marks, e.ops())
 	default:
 		t.settled(&e)
 		t.assume(&e)

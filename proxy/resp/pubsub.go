@@ -70,10 +70,17 @@ func sumOf(name []byte) uint32 {
 type subscriptions struct {
 	channels, patterns, shards int64
 	waiting                    int // requests in the queue and the transaction
+
+	// trailing: a transaction with subscriptions has just ended. What was
+	// published in it may come behind its reply, when they are no more.
+	trailing bool
 }
 
-// any reports whether publications may come.
+// any reports whether there are any.
 func (s *subscriptions) any() bool { return s.channels+s.patterns+s.shards > 0 }
+
+// open reports whether publications may come.
+func (s *subscriptions) open() bool { return s.any() || s.trailing }
 
 // confirmed takes in the count that a confirmation tells: that of channels and
 // patterns together, or that of shard channels.
@@ -135,14 +142,10 @@ func (e *entry) expects(a *answer) bool {
 }
 
 // confirm gives the confirmation that was read to the request that it answers,
-// if there is one: a server ends subscriptions of its own accord too.
-func (t *Tracker) confirm(marks []wire.Mark) []wire.Mark {
+// if that is one of them: a server ends subscriptions of its own accord too.
+func (t *Tracker) confirm(marks []wire.Mark, e *entry) []wire.Mark {
 	a := &t.rep.answer
 	t.subs.confirmed(a.topic, a.last)
-	if t.subs.waiting == 0 {
-		return marks
-	}
-	marks, e := t.confirmable(marks)
 	if e == nil || !e.expects(a) {
 		return marks
 	}
@@ -164,8 +167,11 @@ func (t *Tracker) confirm(marks []wire.Mark) []wire.Mark {
 }
 
 // confirmable returns the request whose turn it is, if that is a subscription.
-// Those ahead of it that have no reply are done by now.
+// Those ahead of it that have no reply are done by now, before its effect.
 func (t *Tracker) confirmable(marks []wire.Mark) ([]wire.Mark, *entry) {
+	if t.subs.waiting == 0 {
+		return marks, nil
+	}
 	if t.tx.running {
 		return marks, t.tx.item()
 	}

@@ -13,7 +13,7 @@ func (t *Tracker) opened(marks []wire.Mark) []wire.Mark {
 	t.late = false
 	if t.tx.running {
 		r.want = true
-		t.late = r.kind == '*' && t.mayPublish()
+		t.late = r.kind == '*' && t.mayPublish() || r.kind == '+' && t.modes.monitor
 		return marks
 	}
 	e := t.queue.next()
@@ -34,12 +34,12 @@ func (t *Tracker) opened(marks []wire.Mark) []wire.Mark {
 // odd reports whether more than the next request decides what a frame is.
 func (t *Tracker) odd() bool {
 	m := &t.modes
-	return m.off || m.skip || m.monitor || t.doubt || !m.resp3 && t.subs.any()
+	return m.off || m.skip || m.monitor || t.doubt || !m.resp3 && t.subs.open()
 }
 
 // mayPublish reports whether an array may be a publication or a confirmation.
 func (t *Tracker) mayPublish() bool {
-	return !t.modes.resp3 && (t.subs.any() || t.subs.waiting > 0)
+	return !t.modes.resp3 && (t.subs.open() || t.subs.waiting > 0)
 }
 
 // tellsLate reports whether more than its first byte has to be known of the
@@ -53,9 +53,9 @@ func (t *Tracker) tellsLate(e *entry) bool {
 	case '-', '!', '|':
 		return true
 	case '+':
-		return t.modes.monitor
+		return t.modes.monitor || t.watching > 0
 	case '*':
-		return t.mayPublish() && (t.subs.any() || e == nil || e.act != executes)
+		return !t.tx.active && (t.mayPublish() || t.subs.waiting > 0)
 	}
 	return false
 }
@@ -74,7 +74,7 @@ func (t *Tracker) expect(marks []wire.Mark, e *entry) []wire.Mark {
 		return marks
 	}
 	r.hold = len(e.ops()) > 0 || e.ends() && len(t.tx.items) > 0
-	if e.act != executes || !t.tx.active || r.kind != '*' || len(t.tx.items) == 0 {
+	if e.act != executes || !t.tx.active || r.kind != '*' || len(t.tx.items) == 0 && !t.modes.monitor {
 		return marks
 	}
 	if t.tx.secrets {
@@ -97,7 +97,8 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 	switch {
 	case r.aside:
 		if r.answer.topic.confirms() && r.want {
-			marks = t.confirm(marks)
+			marks, e := t.confirmable(marks)
+			return t.confirm(marks, e)
 		}
 		return marks
 	case t.late:
@@ -107,6 +108,7 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 			return marks
 		}
 	}
+	t.subs.trailing = false
 	switch {
 	case t.tx.running:
 		return t.element(marks)
@@ -128,10 +130,19 @@ func (t *Tracker) sort(marks []wire.Mark) ([]wire.Mark, bool) {
 	switch {
 	case a.kind == '*' && a.topic == published && t.mayPublish():
 		return marks, false
-	case a.kind == '*' && a.topic.confirms() && t.mayPublish():
-		return t.confirm(marks), false
-	case a.kind == '+' && t.modes.monitor && isFeed(a.text()):
-		return marks, false
+	case a.kind == '*' && a.topic.confirms():
+		var e *entry
+		if marks, e = t.confirmable(marks); t.mayPublish() {
+			return t.confirm(marks, e), false
+		}
+	}
+	switch {
+	case a.kind == '+' && isFeed(a.text()):
+		if marks = t.passToMonitor(marks); t.modes.monitor {
+			return marks, false
+		}
+	}
+	switch {
 	case t.tx.running:
 		return marks, true
 	case t.doubt || t.shaky > 0 && t.inDoubt():
@@ -149,6 +160,15 @@ func (t *Tracker) sort(marks []wire.Mark) ([]wire.Mark, bool) {
 		return t.unasked(marks), false
 	}
 	return marks, true
+}
+
+// passToMonitor passes over the requests that have no reply up to a MONITOR,
+// whose effect is seen.
+func (t *Tracker) passToMonitor(marks []wire.Mark) []wire.Mark {
+	for !t.modes.monitor && !t.queue.empty() && t.hears(t.queue.next(), nil) == unheard {
+		marks = t.pass(marks)
+	}
+	return marks
 }
 
 // isFeed reports whether a line is what MONITOR shows of a command, as in
@@ -239,7 +259,7 @@ func (t *Tracker) changed(e *entry, failed bool) {
 	case failed:
 	case e.act == names:
 		t.setName(e.more.name)
-	case e.act == begins:
+	case e.act == begins && !t.tx.active:
 		t.tx = transaction{active: true, items: t.tx.items[:0]}
 	case e.act == monitors:
 		t.modes.monitor = true

@@ -34,7 +34,10 @@ func newTap(t *testing.T, server *testbed.Server) *tap {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	return tapOn(t, c)
+}
+
+func tapOn(t *testing.T, c net.Conn) *tap {
 	return &tap{t: t, c: c, tr: newTracker(), r: rand.New(rand.NewPCG(7, 7))}
 }
 
@@ -68,6 +71,7 @@ func (p *tap) scan(scan func([]byte, []wire.Mark) ([]wire.Mark, int64), b []byte
 func (p *tap) until(end string) string {
 	p.t.Helper()
 	from, buf := len(p.all), make([]byte, 8192)
+	p.c.SetDeadline(time.Now().Add(30 * time.Second))
 	for end == "" || !bytes.HasSuffix(p.all[from:], []byte(end)) {
 		n, err := p.c.Read(buf[:1+p.r.IntN(len(buf))])
 		p.all = append(p.all, buf[:n]...)
@@ -81,6 +85,16 @@ func (p *tap) until(end string) string {
 		}
 	}
 	return string(p.all[from:])
+}
+
+// some reads what there is, if it comes soon.
+func (p *tap) some() {
+	buf := make([]byte, 4096)
+	p.c.SetDeadline(time.Now().Add(50 * time.Millisecond))
+	n, _ := p.c.Read(buf)
+	p.all = append(p.all, buf[:n]...)
+	p.marks = p.scan(p.tr.Upstream, buf[:n])
+	p.c.SetDeadline(time.Now().Add(30 * time.Second))
 }
 
 // story tells what the tracker made of the probes so far, and whether it went

@@ -49,11 +49,12 @@ type Tracker struct {
 	shaky   int  // AUTHs sent while replies were due, and not answered
 	queued  bool // what is sent now will be queued, if every MULTI succeeds: known while careful
 
-	db      int // selected, by the replies read so far
-	asked   int // selected, if every SELECT that is not answered succeeds
-	asking  int // SELECT and RESET that are not answered
-	waiting int // entries and their ops that wait, in the queue and the transaction
-	due     int // the ops among them
+	db       int // selected, by the replies read so far
+	asked    int // selected, if every SELECT that is not answered succeeds
+	watching int // MONITORs that are not answered
+	asking   int // SELECT and RESET that are not answered
+	waiting  int // entries and their ops that wait, in the queue and the transaction
+	due      int // the ops among them
 
 	name  atomic.Pointer[string] // read by others while the tracker is at work
 	verbs map[string]string      // names of plain commands, so that Wants costs no allocation
@@ -349,6 +350,9 @@ func (t *Tracker) enqueue(marks []wire.Mark, e entry) []wire.Mark {
 		t.waiting += e.weight()
 		t.due += len(e.ops())
 	}
+	if e.act == monitors {
+		t.watching++
+	}
 	t.queue.push(e)
 	return marks
 }
@@ -366,6 +370,9 @@ func (t *Tracker) empty() {
 func (t *Tracker) settled(e *entry) {
 	t.waiting -= e.weight()
 	t.due -= len(e.ops())
+	if e.act == monitors {
+		t.watching--
+	}
 	if e.class >= authClass {
 		t.shaky--
 		t.careful = t.doubt || t.shaky > 0

@@ -13,13 +13,15 @@ import (
 // element, or none.
 type transaction struct {
 	active  bool
-	running bool     // the elements are being read
-	secrets bool     // an AUTH is among the requests
-	revives bool     // a CLIENT REPLY ON is among the requests
-	queued  int64    // requests that were answered +QUEUED
-	items   []queued // those of them that matter
-	next    int      // the item whose element comes next
-	done    int64    // requests whose elements were read
+	running bool // the elements are being read
+	secrets bool // an AUTH is among the requests
+	revives bool // a CLIENT REPLY ON is among the requests
+
+	subscribes bool     // a subscription is among the requests
+	queued     int64    // requests that were answered +QUEUED
+	items      []queued // those of them that matter
+	next       int      // the item whose element comes next
+	done       int64    // requests whose elements were read
 }
 
 type queued struct {
@@ -30,6 +32,7 @@ type queued struct {
 func (x *transaction) add(e entry) {
 	if !e.plain() {
 		x.items = append(x.items, queued{x.queued, e})
+		x.subscribes = x.subscribes || e.act == subscribes
 		x.revives = x.revives || e.act == replyOn
 		x.secrets = x.secrets || e.act == authenticates || e.class >= credentials
 	}
@@ -98,6 +101,7 @@ func (t *Tracker) unroll(marks []wire.Mark) []wire.Mark {
 		x.done++
 	}
 	t.rep.rejoin()
+	t.subs.trailing = x.subscribes
 	e := t.queue.pop()
 	t.settled(&e)
 	marks = t.settle(marks, &e)
@@ -113,8 +117,10 @@ func (t *Tracker) hasElement(e *entry) bool {
 	switch e.act {
 	case replyOff, replySkip, silent:
 		return false
-	case replyOn, subscribes:
+	case replyOn:
 		return true
+	case subscribes: // SSUBSCRIBE is refused within MULTI
+		return !t.modes.off || topic(e.num) != ssubscribed
 	}
 	return !t.modes.off
 }
