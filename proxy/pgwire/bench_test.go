@@ -88,10 +88,3 @@ func BenchmarkThousandRows(bm *testing.B) {
 	}
 	run1(bm, nil, fe{q("select * from generate_series(1, 1000)")}, append(rows, c("SELECT 1000"), z('I')))
 }
-
-func BenchmarkReadSQL(bm *testing.B) {
-	bm.ReportAllocs()
-	for bm.Loop() {
-		readSQL("UPDATE counter SET value = $1, fence = $2 WHERE id = 1 AND fence < $2", false)
-	}
-}

@@ -35,6 +35,22 @@ func (m mention) name() string {
 	return p.table()
 }
 
+// is reports whether the table's name is the one given.
+func (m mention) is(name string) bool {
+	if len(m.text) != len(m.last.text) || m.last.kind != tokWord || len(m.text) > maxIdentifier {
+		return m.name() == name
+	}
+	if len(name) != len(m.text) {
+		return false
+	}
+	for i := range len(name) {
+		if c := m.text[i]; c != name[i] && !(c >= 'A' && c <= 'Z' && c|0x20 == name[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // lower returns a word of its own in lower case. Only ASCII has any.
 func lower(s string) string {
 	var buf [maxIdentifier + 1]byte

@@ -6,9 +6,9 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// An outline is what a single pass over a statement tells of it: what it does
-// and to which tables. It holds parts of the text and nothing of its own, so
-// it costs no memory; names are as they were written.
+// An outline is what a single pass over a statement tells of it, beside the
+// tables that it names. Both hold parts of the text and nothing of their own,
+// so that they cost no memory.
 type outline struct {
 	verb     token
 	kind     lock.Kind // Read, Write, or "" for the rest
@@ -17,7 +17,6 @@ type outline struct {
 	deep     bool      // has parentheses that were not looked into
 	from, to int       // offsets of the statement
 	inner    int       // offset of the statement that a PREPARE names, 0 if none
-	tables   []mention
 }
 
 // A mention is a table's name in a text.
@@ -49,6 +48,17 @@ type surveyor struct {
 	common [maxCommon]token
 	known  int // of common
 	out    outline
+	few    [8]mention // the first tables of the statement
+	more   []mention  // those behind
+	tables int
+}
+
+// table returns the i-th table of the statement.
+func (s *surveyor) table(i int) *mention {
+	if i < len(s.few) {
+		return &s.few[i]
+	}
+	return &s.more[i-len(s.few)]
 }
 
 func (s *surveyor) next() {
@@ -67,8 +77,8 @@ func (s *surveyor) start(text string) {
 	s.next()
 }
 
-// more goes to the next statement, and reports whether there is one.
-func (s *surveyor) more() bool {
+// found goes to the next statement, and reports whether there is one.
+func (s *surveyor) found() bool {
 	for s.tok.op(";") {
 		s.next()
 	}
@@ -130,11 +140,16 @@ func (s *surveyor) mention(m mention) {
 	if !m.written && m.among(s.common[:s.known]) {
 		return
 	}
-	if len(s.out.tables) >= maxMentions {
+	switch {
+	case s.tables < len(s.few):
+		s.few[s.tables] = m
+	case s.tables < maxMentions:
+		s.more = append(s.more, m)
+	default:
 		s.out.deep = true
 		return
 	}
-	s.out.tables = append(s.out.tables, m)
+	s.tables++
 }
 
 // among reports whether the name is one of a WITH list.
@@ -176,8 +191,9 @@ func (s *surveyor) target() {
 
 // statement outlines the statement that is next and goes behind it, to the
 // semicolon or the end.
-func (s *surveyor) statement(tables []mention) outline {
-	s.out = outline{verb: s.tok, from: s.here(), tables: tables[:0]}
+func (s *surveyor) statement() *outline {
+	s.out = outline{verb: s.tok, from: s.here()}
+	s.tables, s.more = 0, nil
 	s.known, s.depth = 0, 0
 	if s.tok.kind == tokWord || s.tok.op("(") {
 		s.top()
@@ -186,7 +202,7 @@ func (s *surveyor) statement(tables []mention) outline {
 	}
 	s.rest()
 	s.out.to = s.here()
-	return s.out
+	return &s.out
 }
 
 // rest goes to the end of the statement. A stray parenthesis does not end it,

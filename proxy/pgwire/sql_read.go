@@ -17,10 +17,9 @@ func readSQL(text string, cut bool) []template {
 	var s surveyor
 	s.start(text)
 	var out []template
-	for s.more() && len(out) < maxList {
-		var few [8]mention
-		o := s.statement(few[:0])
-		out = append(out, o.read(text))
+	for s.found() && len(out) < maxList {
+		s.statement()
+		out = append(out, s.read())
 	}
 	if cut && len(out) > 0 {
 		out[len(out)-1].shape.Opaque = true
@@ -31,17 +30,20 @@ func readSQL(text string, cut bool) []template {
 	return out
 }
 
-// read makes the template of a statement: the outline says what it does and to
-// which tables, and a parser what it sets, asks for and returns.
-func (o *outline) read(text string) template {
-	p := &parser{lex: lexer{src: text[o.from:o.to]}}
+// read makes the template of the statement that was outlined: the outline says
+// what it does and to which tables, and a parser what it sets, asks for and
+// returns.
+func (s *surveyor) read() template {
+	o := &s.out
+	p := &parser{lex: lexer{src: s.lex.src[o.from:o.to]}}
 	p.advance()
 	t := p.statement()
 	if o.inner > 0 && t.effect == prepare {
-		inner := readInner(text[o.inner:o.to])
+		inner := readInner(s.lex.src[o.inner:o.to])
 		t.inner = &inner
 	}
 	t.heed(o)
+	t.setTables(s)
 	t.clip()
 	return t
 }
@@ -50,13 +52,12 @@ func (o *outline) read(text string) template {
 func readInner(text string) template {
 	var s surveyor
 	s.start(text)
-	var few [8]mention
-	o := s.statement(few[:0])
-	o.inner = 0
-	return o.read(text)
+	s.statement()
+	s.out.inner = 0
+	return s.read()
 }
 
-// heed gives the outline the last word on the kind and the tables.
+// heed gives the outline the last word on the kind.
 func (t *template) heed(o *outline) {
 	t.maybe, t.indirect = o.maybe, o.indirect
 	t.shape.Opaque = t.shape.Opaque || o.deep
@@ -72,36 +73,34 @@ func (t *template) heed(o *outline) {
 	case t.verb == "WITH":
 		t.verb = verb
 	}
-	t.setTables(o.tables)
 }
 
 // setTables notes the tables of the statement. The first one that it may be about
 // is its own, if the parser has found none: the one that it writes, or else
 // one that is read. What the parser took for a table and is none takes its
 // conditions along.
-func (t *template) setTables(list []mention) {
-	var few [8]string
-	names := few[:0]
-	for _, m := range list {
-		names = append(names, m.name())
+func (t *template) setTables(s *surveyor) {
+	found := false
+	for i := range s.tables {
+		found = found || s.table(i).is(t.shape.Table)
 	}
-	if !slices.Contains(names, t.shape.Table) {
+	if !found {
 		t.shape.Opaque = t.shape.Opaque || t.shape.Table != ""
 		t.shape.Table, t.where = "", nil
 	}
-	for i, m := range list {
-		t.add(names[i], m.written)
+	for i := range s.tables {
+		t.add(s.table(i))
 	}
 }
 
-func (t *template) add(name string, written bool) {
-	if t.shape.Table == "" && (written || t.kind != lock.Write) {
-		t.shape.Table = name
+func (t *template) add(m *mention) {
+	if t.shape.Table == "" && (m.written || t.kind != lock.Write) {
+		t.shape.Table = m.name()
 	}
-	if t.shape.Table == name && (t.kind == "" || written == (t.kind == lock.Write)) {
+	if m.is(t.shape.Table) && (t.kind == "" || m.written == (t.kind == lock.Write)) {
 		return
 	}
-	if a := (another{name, written}); !slices.Contains(t.also, a) {
+	if a := (another{m.name(), m.written}); !slices.Contains(t.also, a) {
 		t.also = append(t.also, a)
 	}
 }
@@ -109,7 +108,13 @@ func (t *template) add(name string, written bool) {
 // stand makes the portal that stands for all of a template that is no op.
 func (t *template) stand() {
 	t.table = lock.TableName(t.shape.Table)
-	t.bare = &portal{stmt: &statement{tmpl: t}, sql: &t.shape}
+	both := &struct {
+		portal
+		statement
+	}{}
+	both.portal = portal{stmt: &both.statement, sql: &t.shape}
+	both.statement.tmpl = t
+	t.bare = &both.portal
 	if t.inner != nil {
 		t.inner.stand()
 	}

@@ -23,23 +23,22 @@ func Read(text string) []Reading {
 	var s surveyor
 	s.start(text)
 	var out []Reading
-	for s.more() && len(out) < maxList {
-		var few [8]mention
-		o := s.statement(few[:0])
-		t := o.read(text)
+	for s.found() && len(out) < maxList {
+		o := s.statement()
+		t := s.read()
 		r := Reading{Verb: t.verb, Kind: t.kind, Maybe: t.maybe, Secret: secret(text[o.from:o.to]), From: o.from, To: o.to}
 		if t.system {
 			r.Kind = o.kind
 		}
-		for _, m := range o.tables {
-			r.add(m)
+		for i := range s.tables {
+			r.add(s.table(i))
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-func (r *Reading) add(m mention) {
+func (r *Reading) add(m *mention) {
 	lists := []*[]string{&r.Tables, &r.Writes}
 	if !m.written {
 		lists = lists[:1]

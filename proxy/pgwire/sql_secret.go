@@ -8,7 +8,7 @@ import "strings"
 func secret(text string) bool {
 	var s surveyor
 	s.start(text)
-	for s.more() {
+	for s.found() {
 		if s.administers() || s.tells() {
 			return true
 		}

@@ -52,7 +52,7 @@ func (s *surveyor) reads(verb token) {
 	s.clauses(true)
 	if s.out.kind == lock.Write {
 		s.out.indirect = s.depth == 0 && s.out.verb != verb
-	} else if len(s.out.tables) > 0 {
+	} else if s.tables > 0 {
 		s.does(lock.Read, verb)
 	}
 }
@@ -76,7 +76,7 @@ func (s *surveyor) operand() {
 // recursive list also to its own query.
 func (s *surveyor) with() {
 	s.next()
-	recursive, known, mentioned := s.take(kwRecursive), s.known, len(s.out.tables)
+	recursive, known, mentioned := s.take(kwRecursive), s.known, s.tables
 	for !s.end() {
 		name := s.tok
 		s.next()
@@ -108,14 +108,16 @@ func (s *surveyor) with() {
 // forget takes back tables, from the n-th on, that were names of a recursive
 // list: a query may name one that comes behind it.
 func (s *surveyor) forget(n int, names []token) {
-	kept := s.out.tables[:n]
-	for _, m := range s.out.tables[n:] {
-		if m.written || !m.among(names) {
-			kept = append(kept, m)
+	all := s.tables
+	s.tables = n
+	for i := n; i < all; i++ {
+		if m := *s.table(i); m.written || !m.among(names) {
+			*s.table(s.tables) = m
+			s.tables++
 		}
 	}
-	s.out.tables = kept
-	if len(kept) == 0 && s.out.kind == lock.Read {
+	s.more = s.more[:max(s.tables-len(s.few), 0)]
+	if s.tables == 0 && s.out.kind == lock.Read {
 		s.out.kind = ""
 	}
 }

@@ -10,8 +10,8 @@ var whereEnd = []string{"GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCE
 
 // where reads the conditions behind WHERE.
 func (p *parser) where(t *template) {
-	conds, whole := p.conjunction(nil, 0)
-	t.where = append(t.where, conds...)
+	conds, whole := p.conjunction(t.where, 0)
+	t.where = conds
 	if !whole {
 		t.shape.Opaque = true
 	}
