@@ -40,11 +40,11 @@ var (
 
 // A builder makes the command of a proxy for both servers.
 type builder struct {
-	ctx              context.Context
-	dir              string
-	redis, postgres  string // upstream
-	toRedis, toPg    string // where to listen
-	lockfaultd, self string // programs
+	ctx               context.Context
+	dir               string
+	redis, postgres   string // upstream
+	toRedis, toPg     string // where to listen
+	lockfaultd, bench string // programs
 }
 
 // openWays starts the proxies that are asked for and waits until they answer.
@@ -54,12 +54,12 @@ func openWays(ctx context.Context, dir string, names []string, s *servers) ([]*w
 			return nil, fmt.Errorf("unknown way %q; expected some of %s", n, strings.Join(allWays, ","))
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
+	b := &builder{ctx: ctx, dir: dir, redis: s.redis.Addr(), postgres: s.postgres.Addr()}
+	var err error
+	if b.lockfaultd, err = build(ctx, dir, "cmd/lockfaultd"); err != nil {
+		return nil, err
 	}
-	b := &builder{ctx: ctx, dir: dir, self: self, redis: s.redis.Addr(), postgres: s.postgres.Addr()}
-	if b.lockfaultd, err = build(ctx, dir, "lockfaultd"); err != nil {
+	if b.bench, err = build(ctx, dir, "bench"); err != nil {
 		return nil, err
 	}
 	var open []*way
@@ -85,17 +85,14 @@ func closeWays(open []*way) {
 	}
 }
 
-// build builds a command as it is released, never under the race detector.
-func build(ctx context.Context, dir, name string) (string, error) {
-	program := filepath.Join(dir, name)
-	pkg := "github.com/lockfaultd/lockfaultd/cmd/" + name
-	if name == "bench" {
-		pkg = "github.com/lockfaultd/lockfaultd/bench"
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, pkg)
+// build builds a command as it is released, never under the race detector: a
+// proxy that is measured is never the one that the tests run.
+func build(ctx context.Context, dir, command string) (string, error) {
+	program := filepath.Join(dir, filepath.Base(command))
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, module+"/"+command)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", command, err, out)
 	}
 	return program, nil
 }
@@ -131,7 +128,7 @@ func (b *builder) command(name, control string) (*exec.Cmd, error) {
 	case toxiproxy:
 		return b.toxiproxy(control)
 	case copying:
-		return exec.Command(b.self, "copy", b.toRedis+"="+b.redis, b.toPg+"="+b.postgres), nil
+		return exec.Command(b.bench, "copy", b.toRedis+"="+b.redis, b.toPg+"="+b.postgres), nil
 	case armed:
 		return b.lockfault(unrelatedRules()), nil
 	case recording:
@@ -214,6 +211,8 @@ listen postgres
 	return exec.Command(program, "-db", "-f", file), nil
 }
 
+const module = "github.com/lockfaultd/lockfaultd"
+
 // toxiproxyProgram is where scripts/need.sh puts it.
 const toxiproxyProgram = "bin/toxiproxy-v2.12.0/server"
 
@@ -243,7 +242,7 @@ func (b *builder) toxiproxy(control string) (*exec.Cmd, error) {
 }
 
 func toxiproxyPath() (string, error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/lockfaultd/lockfaultd").Output()
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the repository: %w", err)
 	}
