@@ -10,6 +10,7 @@
 //
 //	bench [flags]               the comparison
 //	bench copy LISTEN=UPSTREAM  the bare copying proxy (copy.go)
+//	bench idle [flags]          what an idle connection takes of memory (idle.go)
 //
 // The freezer's own latencies are Go benchmarks: go test -bench . ./freezer
 package main
@@ -39,16 +40,25 @@ type options struct {
 }
 
 func main() {
-	var err error
-	if len(os.Args) > 1 && os.Args[1] == "copy" {
-		err = copyAll(os.Args[2:])
-	} else {
-		err = compare(os.Args[1:])
-	}
+	err := command(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func command(args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "copy":
+			return copyAll(args[1:])
+		case "idle":
+			return idle(args[1:])
+		case "peer":
+			return bePeer(args[1:])
+		}
+	}
+	return compare(args)
 }
 
 func parse(args []string) (options, error) {

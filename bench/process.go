@@ -3,13 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -92,21 +90,6 @@ func (p *process) cpu() (time.Duration, error) {
 		return 0, fmt.Errorf("read processor time of %d: %w", p.cmd.Process.Pid, err)
 	}
 	return time.Duration(ts.Nano()), nil
-}
-
-// rss returns the resident memory of the process in bytes.
-func (p *process) rss() (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, fmt.Errorf("read memory: %w", err)
-	}
-	for line := range strings.Lines(string(b)) {
-		var kb int64
-		if n, _ := fmt.Sscanf(line, "Rss: %d kB", &kb); n == 1 {
-			return kb << 10, nil
-		}
-	}
-	return 0, errors.New("read memory: no Rss in smaps_rollup")
 }
 
 // freeAddresses returns addresses of 127.0.0.1 that were free a moment ago.

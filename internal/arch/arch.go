@@ -45,7 +45,7 @@ var rooms = map[string]Room{
 	"cmd/lockfaultd":    {Ours: []string{"lock", "fault", "history", "proxy", "proxy/resp", "proxy/pgwire", "proxy/legs", "freezer", "probe", "probe/check", "report", "internal/config", "internal/nearest"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
 	"cmd/probe":         {Ours: []string{"lock", "history", "probe", "probe/check", "report", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2"}},
 	"internal/demo":     {Ours: []string{"internal/testbed"}},
-	"bench":             {Ours: []string{"internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
+	"bench":             {Ours: []string{"lock", "fault", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
 	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder"}},
 	"examples":          {},
 	"examples/go":       {Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
