@@ -24,9 +24,9 @@ func TestCostBesideCopy(t *testing.T) {
 		name     string
 		requests int
 	}{
-		{"redis GET 50c", 30_000},
-		{"redis GET 50c P16", 300_000},
-		{"pgbench prepared 8c", 12_000},
+		{"redis GET 50c", 20_000},
+		{"redis GET 50c P16", 200_000},
+		{"pgbench prepared 8c", 8_000},
 	} {
 		w := workloads[slices.IndexFunc(workloads, func(w workload) bool { return w.name == c.name })]
 		t.Run(c.name, func(t *testing.T) {
@@ -44,11 +44,11 @@ func TestCostBesideCopy(t *testing.T) {
 	}
 }
 
-// costRatio runs three interleaved rounds of a workload on two ways.
+// costRatio runs five interleaved rounds of a workload on two ways.
 func costRatio(t *testing.T, w workload, ways []*way, requests int) spread {
 	t.Helper()
 	b := &bench{ways: ways}
-	for round := range 3 {
+	for round := range 5 {
 		for i := range ways {
 			s, err := measure(t.Context(), w, ways[(i+round)%len(ways)], requests)
 			if err != nil {
