@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -123,18 +124,20 @@ func (s secured) CloseWrite() error {
 // read is a connection of which some bytes were read before.
 type read struct {
 	net.Conn
-	head []byte
+	head  []byte
+	again atomic.Bool // all of head was read again; asked by the goroutine that writes, too
 }
 
 func (r *read) Read(p []byte) (int, error) {
-	if len(r.head) == 0 {
-		return r.Conn.Read(p)
+	if n := copy(p, r.head); n > 0 {
+		r.head = r.head[n:]
+		return n, nil
 	}
-	n := copy(p, r.head)
-	if r.head = r.head[n:]; len(r.head) == 0 {
+	if !r.again.Load() {
 		r.head = nil
+		r.again.Store(true)
 	}
-	return n, nil
+	return r.Conn.Read(p)
 }
 
 // NetConn returns the connection below.
@@ -142,7 +145,7 @@ func (r *read) NetConn() net.Conn { return r.Conn }
 
 // Plain returns the connection below once its next byte is this one's.
 func (r *read) Plain() net.Conn {
-	if len(r.head) > 0 {
+	if !r.again.Load() {
 		return nil
 	}
 	return r.Conn

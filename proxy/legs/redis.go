@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 )
 
 // Redis makes the legs of a Redis session: TLS, where there is any, from the
@@ -41,15 +42,15 @@ var errHandshake = errors.New("it begins with a TLS handshake, expected plaintex
 type unhandshaken struct {
 	net.Conn
 	refuse func()
-	known  bool
+	known  atomic.Bool // asked by the goroutine that writes, too
 }
 
 func (u *unhandshaken) Read(p []byte) (int, error) {
 	n, err := u.Conn.Read(p)
-	if u.known || n == 0 {
+	if n == 0 || u.known.Load() {
 		return n, err
 	}
-	if u.known = true; p[0] == 0x16 {
+	if u.known.Store(true); p[0] == 0x16 {
 		u.refuse()
 		return 0, errHandshake
 	}
@@ -61,7 +62,7 @@ func (u *unhandshaken) NetConn() net.Conn { return u.Conn }
 
 // Plain returns the connection below once it may be read itself.
 func (u *unhandshaken) Plain() net.Conn {
-	if !u.known {
+	if !u.known.Load() {
 		return nil
 	}
 	return u.Conn
