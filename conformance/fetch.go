@@ -70,11 +70,35 @@ func (c *cache) source(ctx context.Context, pkg string) (string, error) {
 		for _, v := range versions {
 			_, err := c.apt(ctx, dir, "apt-get", "source", "--download-only", "-qq", pkg+"="+v)
 			if err == nil {
-				return unpack(ctx, dir)
+				return errors.Join(unpack(ctx, dir), os.WriteFile(filepath.Join(dir, versionFile), []byte(v), 0o644))
 			}
 			missed = append(missed, err)
 		}
 		return fmt.Errorf("fetch source of %s: %w", pkg, errors.Join(missed...))
+	})
+}
+
+// versionFile holds the version of a source.
+const versionFile = "debian-version"
+
+// program returns the unpacked files of a Debian package, in the version of a source.
+func (c *cache) program(ctx context.Context, pkg, source string) (string, error) {
+	version, err := os.ReadFile(filepath.Join(source, versionFile))
+	if err != nil {
+		return "", err
+	}
+	return c.made(pkg+".files", func(dir string) error {
+		if err := c.update(ctx); err != nil {
+			return err
+		}
+		if _, err := c.apt(ctx, dir, "apt-get", "download", "-qq", pkg+"="+string(version)); err != nil {
+			return err
+		}
+		found, _ := filepath.Glob(filepath.Join(dir, "*.deb")) // the pattern is well-formed
+		if len(found) != 1 {
+			return fmt.Errorf("unpack %s: %d archives, want one", pkg, len(found))
+		}
+		return errors.Join(command(ctx, dir, nil, "dpkg-deb", "-x", found[0], dir), os.Remove(found[0]))
 	})
 }
 
@@ -107,8 +131,8 @@ func (c *cache) versions(ctx context.Context, pkg string) ([]string, error) {
 	return slices.Compact(versions), nil
 }
 
-// update reads the lists of sources from where apt gets its packages. The
-// system's own lists stay as they are.
+// update reads lists of packages and sources from where apt gets its packages.
+// The system's own lists stay as they are.
 func (c *cache) update(ctx context.Context) error {
 	if c.updated {
 		return nil
@@ -128,13 +152,13 @@ func (c *cache) update(ctx context.Context) error {
 	return nil
 }
 
-// sourcesList asks for the sources of what Debian's own entries name.
+// sourcesList asks for the sources too of what Debian's own entries name.
 func (c *cache) sourcesList() error {
 	found := 0
 	for from, change := range map[string]func(string) string{
 		"/etc/apt/sources.list":                  wantSource,
 		"/etc/apt/sources.list.d/debian.list":    wantSource,
-		"/etc/apt/sources.list.d/debian.sources": func(s string) string { return typesLine.ReplaceAllString(s, "Types: deb-src") },
+		"/etc/apt/sources.list.d/debian.sources": func(s string) string { return typesLine.ReplaceAllString(s, "Types: deb deb-src") },
 	} {
 		b, err := os.ReadFile(from)
 		if errors.Is(err, os.ErrNotExist) {
@@ -160,10 +184,10 @@ func (c *cache) sourcesList() error {
 
 var (
 	typesLine = regexp.MustCompile(`(?m)^Types:.*$`)
-	debLine   = regexp.MustCompile(`(?m)^deb\s`)
+	debLine   = regexp.MustCompile(`(?m)^deb\s+(.*)$`)
 )
 
-func wantSource(list string) string { return debLine.ReplaceAllString(list, "deb-src ") }
+func wantSource(list string) string { return debLine.ReplaceAllString(list, "deb-src $1\ndeb $1") }
 
 func (c *cache) apt(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
 	own := []string{

@@ -57,10 +57,10 @@ func (r results) count(o outcome) int {
 // A suite is somebody's tests of a client or a server.
 type suite struct {
 	name     string
-	protocol string // redis or postgres
-	start    func(ctx context.Context, dir string) (*testbed.Server, error)
+	protocol string                                              // redis or postgres
 	prepare  func(ctx context.Context, c *cache) (string, error) // fetches and builds; returns the folder
-	setup    func(ctx context.Context, j job) error              // of a fresh server; may be nil
+	start    func(ctx context.Context, source, dir string) (*testbed.Server, error)
+	setup    func(ctx context.Context, j job) error // of a fresh server; may be nil
 	run      func(ctx context.Context, j job) (results, error)
 	races    []string // tests that do not wait for what they need
 }
@@ -119,7 +119,7 @@ func (l lab) runOnce(ctx context.Context, v *verdict, w way, source string) (err
 			return err
 		}
 	}
-	server, err := v.suite.start(ctx, filepath.Join(dir, "server"))
+	server, err := v.suite.start(ctx, source, filepath.Join(dir, "server"))
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,30 @@ import (
 // answer itself.
 var plaintext = []string{"PGSSLMODE=disable", "PGGSSENCMODE=disable"}
 
-func startPostgres(ctx context.Context, dir string) (*testbed.Server, error) {
-	return testbed.StartPostgres(ctx, dir, "max_prepared_transactions=20")
+func startPostgres(ctx context.Context, _, dir string) (*testbed.Server, error) {
+	return testbed.StartPostgres(ctx, dir)
 }
 
-// programs returns where the newest Postgres of the machine has its programs,
-// which is the one that the testbed starts, and its major version.
+// startSame starts the Postgres that the source is of: its tests know every word
+// of its answers.
+func startSame(ctx context.Context, source, dir string) (*testbed.Server, error) {
+	found, _ := filepath.Glob(filepath.Join(source, serverFiles, "usr/lib/postgresql/*/bin")) // the pattern is well-formed
+	if len(found) != 1 {
+		return nil, fmt.Errorf("find the fetched Postgres: %d, want one", len(found))
+	}
+	root := filepath.Join(source, serverFiles)
+	bin, err := filepath.Rel(root, found[0])
+	if err != nil {
+		return nil, err
+	}
+	return testbed.StartPostgresIn(ctx, root, bin, dir, "max_prepared_transactions=20")
+}
+
+// serverFiles is the folder of the fetched server in that of the built suites.
+const serverFiles = "server"
+
+// programs returns where the newest Postgres of the machine has its programs
+// and its major version.
 func programs() (dir, major string, err error) {
 	best := 0
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
@@ -40,7 +58,7 @@ func programs() (dir, major string, err error) {
 	return dir, fmt.Sprint(best), nil
 }
 
-// builtPostgres fetches Postgres's source and builds what its suites need.
+// builtPostgres fetches Postgres and its source, and builds what its suites need.
 func builtPostgres(ctx context.Context, c *cache) (string, error) {
 	_, major, err := programs()
 	if err != nil {
@@ -50,7 +68,11 @@ func builtPostgres(ctx context.Context, c *cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.made("postgresql-"+major, func(dir string) error {
+	server, err := c.program(ctx, "postgresql-"+major, source)
+	if err != nil {
+		return "", err
+	}
+	return c.made("postgresql-"+major+".built", func(dir string) error {
 		for _, step := range [][]string{
 			{"cp", "-rT", source, dir},
 			{"./configure", "--quiet", "--without-readline", "--without-zlib"},
@@ -58,6 +80,7 @@ func builtPostgres(ctx context.Context, c *cache) (string, error) {
 			{"make", "-s", "-j2", "-C", "src/test/regress"},
 			{"make", "-s", "-C", "src/test/isolation"},
 			{"make", "-s", "-C", "src/test/modules/libpq_pipeline"},
+			{"cp", "-r", server, serverFiles},
 		} {
 			if err := command(ctx, dir, nil, step[0], step[1:]...); err != nil {
 				return err

@@ -11,7 +11,7 @@ import (
 )
 
 // startRedis allows what Redis's own tests use.
-func startRedis(ctx context.Context, dir string) (*testbed.Server, error) {
+func startRedis(ctx context.Context, _, dir string) (*testbed.Server, error) {
 	return testbed.StartRedis(ctx, dir, "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes")
 }
 

@@ -121,7 +121,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestSourceEntriesAreMade(t *testing.T) {
-	if got := wantSource("# deb x\ndeb http://a b main\ndeb-src http://a b main\n"); got != "# deb x\ndeb-src http://a b main\ndeb-src http://a b main\n" {
+	if got := wantSource("# deb x\ndeb http://a b main\ndeb-src http://a b main\n"); got != "# deb x\ndeb-src http://a b main\ndeb http://a b main\ndeb-src http://a b main\n" {
 		t.Errorf("got %q", got)
 	}
 }

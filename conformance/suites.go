@@ -3,9 +3,9 @@ package main
 // allSuites lists what can be run, the fastest first.
 func allSuites() []suite {
 	return []suite{
-		{name: "libpq_pipeline", protocol: "postgres", start: startPostgres, prepare: builtPostgres, run: runPipeline},
-		{name: "isolation", protocol: "postgres", start: startPostgres, prepare: builtPostgres, run: runIsolation},
-		{name: "regress", protocol: "postgres", start: startPostgres, prepare: builtPostgres, run: runRegress},
+		{name: "libpq_pipeline", protocol: "postgres", start: startSame, prepare: builtPostgres, run: runPipeline},
+		{name: "isolation", protocol: "postgres", start: startSame, prepare: builtPostgres, run: runIsolation},
+		{name: "regress", protocol: "postgres", start: startSame, prepare: builtPostgres, run: runRegress},
 		{name: "pgx", protocol: "postgres", start: startPostgres, prepare: fetchPgx, setup: setupPgx, run: runPgx},
 		{name: "redis", protocol: "redis", start: startRedis, prepare: fetchRedis, run: runRedis, races: []string{
 			"PUBLISH/SUBSCRIBE after UNSUBSCRIBE without arguments",

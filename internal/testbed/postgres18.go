@@ -20,13 +20,21 @@ func StartPostgres18(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return StartPostgresIn(ctx, folder, "bin", dir)
+}
+
+// StartPostgresIn is [StartPostgres] with the programs in a subfolder bin of a
+// folder that can be moved as a whole. It is copied into dir where the user
+// postgres could not get at it.
+func StartPostgresIn(ctx context.Context, folder, bin, dir string, settings ...string) (*Server, error) {
 	if os.Geteuid() == 0 && !passable(folder) {
-		if folder, err = copyTree(ctx, folder, filepath.Join(dir, "native")); err != nil {
+		var err error
+		if folder, err = copyTree(ctx, folder, filepath.Join(dir, "programs")); err != nil {
 			return nil, err
 		}
 	}
-	bin := filepath.Join(folder, "bin")
-	return makeCluster(ctx, filepath.Join(bin, "initdb"), filepath.Join(bin, "postgres"), dir)
+	bin = filepath.Join(folder, bin)
+	return makeCluster(ctx, filepath.Join(bin, "initdb"), filepath.Join(bin, "postgres"), dir, settings...)
 }
 
 // above finds a path in the working folder or one above it.
@@ -64,7 +72,7 @@ func passable(folder string) bool {
 func copyTree(ctx context.Context, from, to string) (string, error) {
 	out, err := exec.CommandContext(ctx, "cp", "-r", "--preserve=mode,links", from, to).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("copy Postgres 18: %w:\n%s", err, bytes.TrimSpace(out))
+		return "", fmt.Errorf("copy Postgres: %w:\n%s", err, bytes.TrimSpace(out))
 	}
 	return to, filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
