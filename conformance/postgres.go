@@ -152,11 +152,7 @@ func runPipeline(ctx context.Context, j job) (results, error) {
 	for name := range strings.FieldsSeq(string(list)) {
 		got := filepath.Join(j.dir, name+".trace")
 		dsn := fmt.Sprintf("host=%s port=%s user=postgres dbname=postgres", j.host, j.port)
-		err := j.output(ctx, plaintext, nil, program, "-t", got, name, dsn)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
+		if err := j.program(ctx, plaintext, program, "-t", got, name, dsn); err != nil {
 			r.add(name, failed)
 			continue
 		}

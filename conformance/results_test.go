@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -123,5 +128,56 @@ func TestChoose(t *testing.T) {
 func TestSourceEntriesAreMade(t *testing.T) {
 	if got := wantSource("# deb x\ndeb http://a b main\ndeb-src http://a b main\n"); got != "# deb x\ndeb-src http://a b main\ndeb http://a b main\ndeb-src http://a b main\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestPatientClientWaits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "redis.tcl")
+	if err := os.WriteFile(file, []byte("proc x {} {\n        if {!$deferred} {\n        }\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := patient(file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(got), "blpop") || !strings.Contains(string(got), "{after 20}\n        if {!$deferred} {\n") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := os.WriteFile(file, []byte("something else"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := patient(file); err == nil {
+		t.Error("an unknown client was left as it is, without a word")
+	}
+}
+
+func TestProgramEndsWithWhatItStarted(t *testing.T) {
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	j := job{dir: t.TempDir(), log: log}
+	done := make(chan error, 1)
+	go func() {
+		done <- j.program(ctx, nil, "sh", "-c", fmt.Sprintf("sh -c 'echo on; sleep 1000' >/proc/%d/fd/%d & wait", os.Getpid(), w.Fd()))
+	}()
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("it ended well, want it killed")
+	}
+	w.Close()
+	if _, err := io.Copy(io.Discard, r); err != nil { // hangs while the inner one lives
+		t.Error(err)
 	}
 }

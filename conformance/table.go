@@ -52,7 +52,11 @@ func identity(t trace) string {
 
 // explain prints what differs, and why it may.
 func (v verdict) explain(out io.Writer) {
-	for _, name := range v.changed() {
+	for i, name := range v.changed() {
+		if i == 3*most {
+			fmt.Fprintf(out, "  and %d more\n", len(v.changed())-i)
+			break
+		}
 		fmt.Fprintf(out, "  %s:", name)
 		for _, w := range []way{direct, plain, armed, bare} {
 			if v.runs[w] != nil {
@@ -70,9 +74,11 @@ func (v verdict) explain(out io.Writer) {
 	}
 }
 
+// most is how much of a list is printed.
+const most = 10
+
 // show prints the first of a list.
 func show(out io.Writer, w way, what string, all []string) {
-	const most = 10
 	for i, s := range all {
 		if i == most {
 			fmt.Fprintf(out, "  %s: and %d more\n", w, len(all)-most)
