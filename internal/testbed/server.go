@@ -45,6 +45,8 @@ type Server struct {
 	end  os.Signal
 	cmd  *exec.Cmd
 
+	ready func(context.Context) bool // whether it answers
+
 	done chan struct{} // closed once the process has been waited for
 	stop sync.Once
 }
@@ -72,6 +74,20 @@ func (s *Server) Stop() {
 		}
 	})
 	<-s.done
+}
+
+// Restart ends the server and starts it again at the same address, with what it
+// keeps on disk. Nobody may use the other methods meanwhile.
+func (s *Server) Restart(ctx context.Context) error {
+	s.Stop()
+	s.stop = sync.Once{}
+	was := s.cmd
+	cmd := exec.Command(was.Path, was.Args[1:]...)
+	cmd.Dir, cmd.SysProcAttr = was.Dir, was.SysProcAttr
+	if err := s.start(cmd, s.log); err != nil {
+		return err
+	}
+	return s.await(ctx, s.ready)
 }
 
 // signal goes through os.Process, which knows whether the pid is still ours.
@@ -106,6 +122,7 @@ func (s *Server) start(cmd *exec.Cmd, logFile string) error {
 // await polls ready until it says yes, the server dies or ctx ends. A server
 // that did not get there is stopped.
 func (s *Server) await(ctx context.Context, ready func(context.Context) bool) error {
+	s.ready = ready
 	ctx, cancel := context.WithTimeout(ctx, startupLimit)
 	defer cancel()
 	poll := time.NewTicker(10 * time.Millisecond)
