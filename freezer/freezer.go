@@ -36,6 +36,7 @@ type Freezer struct {
 	mounts   mounts
 	diag     diag
 	upstream servers
+	tables   tables
 
 	mu     sync.Mutex
 	recent []*holder // the latest last
@@ -70,6 +71,7 @@ func New(ctx context.Context, o Options) (*Freezer, error) {
 		options: o, log: log, journal: j, mounts: m,
 		active: make(map[uint64]*Frozen), taken: make(map[string]bool),
 	}
+	f.tables.read = make(map[int]*table)
 	f.upstream.ask = f.diag.listener
 	if !o.Lazy {
 		if _, err := f.liveGuard(); err != nil {

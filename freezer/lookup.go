@@ -2,13 +2,13 @@ package freezer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // An Owner is who holds the client's end of a connection. Its fields do not
@@ -88,22 +88,13 @@ func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, ane
 
 // search returns the holders of a socket, at least one, sorted by pid.
 func (f *Freezer) search(ctx context.Context, s socket, anew bool) ([]Process, error) {
-	h := hunt{freezer: f, link: socketLink(s.inode), seen: make(map[int]bool)}
+	h := hunt{freezer: f, inode: s.inode, link: socketLink(s.inode), began: time.Now(), seen: make(map[int]bool)}
 	hints := f.hints()
 	h.guess(hints)
 	if len(h.found) == 0 {
-		h.look(ctx, f.mounts.members(s.cgroup))
-	}
-	if len(h.found) == 0 {
-		h.look(ctx, pids(hints))
-	}
-	if len(h.found) == 0 {
-		all, err := numbers("/proc")
-		if err != nil {
-			return nil, fmt.Errorf("list processes: %w", err)
+		if err := h.read(ctx, s, pids(hints)); err != nil {
+			return nil, err
 		}
-		slices.SortFunc(all, func(a, b int) int { return b - a })
-		h.look(ctx, all)
 	}
 	if len(h.found) > 0 && (anew || !f.isAlone(h.found[0])) {
 		h.relatives(ctx)
@@ -119,6 +110,35 @@ func (f *Freezer) search(ctx context.Context, s socket, anew bool) ([]Process, e
 	return h.found, nil
 }
 
+// read looks for the socket in the tables of processes, the likelier ones first.
+func (h *hunt) read(ctx context.Context, s socket, recent []int) error {
+	t := &h.freezer.tables
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if pid, link := t.find(h.inode); link != "" {
+		h.take(pid, link)
+		h.seen[pid] = len(h.found) > 0
+	}
+	h.look(ctx, h.freezer.mounts.members(s.cgroup))
+	h.look(ctx, recent)
+	if len(h.found) > 0 {
+		return nil
+	}
+	if s.local.IsValid() { // who has closed it meanwhile is not worth the rest
+		if _, err := h.freezer.diag.connection(s.local, s.remote); err != nil {
+			return err
+		}
+	}
+	all, err := numbers("/proc")
+	if err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	slices.SortFunc(all, func(a, b int) int { return b - a })
+	self := os.Getpid() // its table is large, and mostly of other ends
+	h.look(ctx, append(slices.DeleteFunc(all, func(pid int) bool { return pid == self }), self))
+	return nil
+}
+
 func pids(hints []hint) []int {
 	out := make([]int, len(hints))
 	for i, h := range hints {
@@ -130,7 +150,9 @@ func pids(hints []hint) []int {
 // hunt collects the holders of one socket, reading no process twice.
 type hunt struct {
 	freezer    *Freezer
-	link       string
+	inode      uint32
+	link       string    // to the inode
+	began      time.Time // the socket was open by then
 	seen       map[int]bool
 	found      []Process
 	unreadable int
@@ -158,7 +180,7 @@ func among(pid int, fds []int, link string) string {
 	return ""
 }
 
-// look reads all that processes have open, up to the first that has the socket.
+// look reads the tables of processes, up to the first that has the socket.
 func (h *hunt) look(ctx context.Context, pids []int) {
 	for _, pid := range pids {
 		if ctx.Err() != nil || len(h.found) > 0 {
@@ -166,11 +188,11 @@ func (h *hunt) look(ctx context.Context, pids []int) {
 		}
 		if pid > 0 && !h.seen[pid] {
 			h.seen[pid] = true
-			link, err := holds(pid, h.link)
-			if errors.Is(err, fs.ErrPermission) {
+			t := h.freezer.tables.of(pid, h.began)
+			if t.secret {
 				h.unreadable++
 			}
-			h.take(pid, link)
+			h.take(pid, t.link(h.inode))
 		}
 	}
 }

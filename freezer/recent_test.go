@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,5 +118,31 @@ func TestPidfdGoesWithTheLastConnection(t *testing.T) {
 	f.leave(both[1:])
 	if isOpen() {
 		t.Error("still open when its last connection has ended")
+	}
+}
+
+// Look-ups that wait for a table find what they look for in the reading that
+// another has made, if the socket was open by then.
+func TestTablesAreReadOnceForMany(t *testing.T) {
+	f := newFreezer(t)
+	l, _, accepted := dial(t, "127.0.0.1:0")
+	_ = l
+	client, server := ends(accepted)
+	s, err := f.diag.connection(client, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.tables.mu.Lock()
+	defer f.tables.mu.Unlock()
+	since := time.Now()
+	first := f.tables.of(os.Getpid(), since)
+	if again := f.tables.of(os.Getpid(), since); again != first {
+		t.Error("read again although nothing was opened since")
+	}
+	if later := f.tables.of(os.Getpid(), time.Now()); later == first {
+		t.Error("not read again for a later connection")
+	}
+	if pid, link := f.tables.find(s.inode); pid != os.Getpid() || !linksTo(link, socketLink(s.inode)) {
+		t.Errorf("found at %q of %d", link, pid)
 	}
 }
