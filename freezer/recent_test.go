@@ -125,8 +125,7 @@ func TestPidfdGoesWithTheLastConnection(t *testing.T) {
 // another has made, if the socket was open by then.
 func TestTablesAreReadOnceForMany(t *testing.T) {
 	f := newFreezer(t)
-	l, _, accepted := dial(t, "127.0.0.1:0")
-	_ = l
+	_, _, accepted := dial(t, "127.0.0.1:0")
 	client, server := ends(accepted)
 	s, err := f.diag.connection(client, server)
 	if err != nil {

@@ -106,7 +106,7 @@ func (g *guest) pipeline(n int) error {
 // lock takes a lock and releases it.
 func (g *guest) lock() error {
 	g.count++
-	if err := g.ask("+OK", "SET", g.key+":lock", g.value(), "NX", "PX", "60000"); err != nil {
+	if err := g.ask("+OK", "SET", g.key+":lock", g.value(), "NX", "PX", "600000"); err != nil {
 		return err
 	}
 	return g.ask(":1", "EVAL", release, "1", g.key+":lock", g.value())
@@ -116,7 +116,7 @@ func (g *guest) lock() error {
 func (g *guest) large() error {
 	g.count++
 	value := strings.Repeat(g.value()+"\r\n", 100_000/len(g.value()))
-	if err := g.ask("+OK", "SET", g.key+":large", value, "PX", "1000"); err != nil {
+	if err := g.ask("+OK", "SET", g.key+":large", value, "PX", "600000"); err != nil {
 		return err
 	}
 	return g.ask(value, "GETDEL", g.key+":large")
