@@ -47,6 +47,7 @@ var rooms = map[string]Room{
 	"internal/demo":     {Ours: []string{"internal/testbed"}},
 	"bench":             {Ours: []string{"lock", "fault", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
 	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder"}},
+	"soak":              {Ours: []string{"internal/testbed", "history"}, Theirs: []string{"github.com/jackc/pgx/v5"}},
 	"examples":          {},
 	"examples/go":       {Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
 }
