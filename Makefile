@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle conformance nightly clean
+.PHONY: build demo test check bench fuzz oracle conformance soak nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -38,6 +38,10 @@ oracle: ## what is read of SQL, against Postgres's own grammar and regression te
 conformance: ## the public suites of Postgres, pgx and Redis through lockfaultd, byte for byte
 	./scripts/need.sh redis postgres cc suites
 	go run ./conformance $(CONFORMANCE)
+
+soak: ## ten thousand clients for an hour, with servers that are started anew meanwhile
+	./scripts/need.sh redis postgres
+	go run ./soak $(SOAK)
 
 nightly: conformance oracle ## what takes too long for every change
 	./scripts/fuzz.sh 10m

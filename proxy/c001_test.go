@@ -281,3 +281,12 @@ func TestC013NoDelay(t *testing.T) {
 		_ = s.record.Close()
 	})
 }
+
+// A connection counts once as desync, however much of it makes no sense.
+func TestC010DesyncIsCounted(t *testing.T) {
+	parts := []part{{true, "*1\r\n$-7\r\nPING\r\n"}, {false, "?\x00\xff"}, {true, "*1\r\n$-7\r\nPING\r\n"}, {false, "$-9\r\n"}}
+	got := converse(t, "redis", nil, parts, func(s string) []string { return []string{s} })
+	if got.desyncs != 1 || got.up != sent(parts, true) || got.down != sent(parts, false) {
+		t.Errorf("%d desyncs, %q up, %q down", got.desyncs, got.up, got.down)
+	}
+}
