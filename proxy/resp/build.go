@@ -12,7 +12,7 @@ import (
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // build makes ops of a request that may be one; nil if it is none.
-func (t *Tracker) build() *detail {
+func (t *Tracker) build() *ask {
 	switch t.req.plan.cmd.verb {
 	case setVerb:
 		return t.buildSet()
@@ -44,7 +44,7 @@ func (t *Tracker) op(o lock.Op, key []byte) *lock.Op {
 }
 
 // single makes one op on the first argument.
-func (t *Tracker) single(read reading, o lock.Op) *detail {
+func (t *Tracker) single(read reading, o lock.Op) *ask {
 	key := t.req.arg(1)
 	if key == nil {
 		return nil
@@ -53,8 +53,8 @@ func (t *Tracker) single(read reading, o lock.Op) *detail {
 }
 
 // oneOp spares the list an allocation of its own.
-func oneOp(read reading, op *lock.Op) *detail {
-	d := &detail{read: read, keys: 1, one: [1]*lock.Op{op}}
+func oneOp(read reading, op *lock.Op) *ask {
+	d := &ask{read: read, keys: 1, one: [1]*lock.Op{op}}
 	d.ops = d.one[:]
 	return d
 }
@@ -65,10 +65,7 @@ func (t *Tracker) addOther(e *entry) {
 	if at := keyAt(t.req.plan.cmd.name); at > 0 {
 		key = t.req.arg(at)
 	}
-	d := e.own()
-	d.read = readDone
-	d.one[0] = t.op(lock.Op{Kind: lock.Other}, key)
-	d.ops = d.one[:]
+	e.set(oneOp(readDone, t.op(lock.Op{Kind: lock.Other}, key)))
 }
 
 func (t *Tracker) hash(b []byte) lock.Value {
@@ -129,7 +126,7 @@ func (t *Tracker) setOptions() options {
 	return o
 }
 
-func (t *Tracker) buildSet() *detail {
+func (t *Tracker) buildSet() *ask {
 	o := t.setOptions()
 	op := lock.Op{TTL: o.ttl}
 	token, read := t.req.arg(2), readOK
@@ -161,8 +158,8 @@ func (t *Tracker) buildSet() *detail {
 	return t.single(read, op)
 }
 
-func (t *Tracker) buildDel() *detail {
-	d := &detail{read: readCount, keys: t.req.argc - 1}
+func (t *Tracker) buildDel() *ask {
+	d := &ask{read: readCount, keys: t.req.argc - 1}
 	d.ops = d.one[:0]
 	for i := 1; i < len(t.req.args); i++ {
 		if key := t.req.arg(i); key != nil {
@@ -172,7 +169,7 @@ func (t *Tracker) buildDel() *detail {
 	return d
 }
 
-func (t *Tracker) buildExpire() *detail {
+func (t *Tracker) buildExpire() *ask {
 	r := &t.req
 	n, ok := parseInt(r.arg(2))
 	if ok && n <= 0 {
@@ -188,7 +185,7 @@ func (t *Tracker) buildExpire() *detail {
 	return t.single(readCount, op)
 }
 
-func (t *Tracker) buildDelex() *detail {
+func (t *Tracker) buildDelex() *ask {
 	r := &t.req
 	switch {
 	case r.argc == 2:
@@ -200,7 +197,7 @@ func (t *Tracker) buildDelex() *detail {
 }
 
 // buildIncr takes INCR, and INCRBY that does not count down, as a counter of fences.
-func (t *Tracker) buildIncr() *detail {
+func (t *Tracker) buildIncr() *ask {
 	r := &t.req
 	if n, ok := parseInt(r.arg(2)); r.plan.cmd.name == "INCRBY" && (!ok || n <= 0) {
 		return nil
@@ -209,7 +206,7 @@ func (t *Tracker) buildIncr() *detail {
 }
 
 // buildScript makes one op for each key that the script acts upon.
-func (t *Tracker) buildScript() *detail {
+func (t *Tracker) buildScript() *ask {
 	p := t.script
 	if p == nil {
 		p = t.program()
@@ -224,7 +221,7 @@ func (t *Tracker) buildScript() *detail {
 	if !ok {
 		return nil
 	}
-	d := &detail{read: readScript, script: p, keys: 1}
+	d := &ask{read: readScript, script: p, keys: 1}
 	d.ops = d.one[:0]
 	if p.key.each() {
 		d.keys = int64(len(keys))

@@ -273,6 +273,7 @@ func TestC100Databases(t *testing.T) {
 			t.Errorf("probe %d in database %d, want %d", n, m.Op.DB, want[n-1])
 		}
 	}
+	play(t, newTracker(), ">"+words("SELECT 65535")+nx, "<+OK\r\n:1\r\n", "="+nxOp(`db65535 "k"`)+" granted")
 	play(t, newTracker(), ">"+words("SELECT 70000")+nx, "<+OK\r\n:1\r\n", "="+nxOp(`db70000 "k"`)+" granted")
 }
 

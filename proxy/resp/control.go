@@ -54,18 +54,17 @@ func (t *Tracker) selecting(e *entry) {
 	if !ok || t.req.argc != 2 || n < 0 || n > maxCount {
 		return
 	}
-	e.act = selects
-	if n <= math.MaxUint16 {
-		e.num = uint16(n)
-	} else {
-		e.own().left = n
-	}
-	t.asked = int(n)
+	e.act, t.asked = selects, int(n)
 	t.asking++
+	if n > math.MaxUint16 {
+		e.own().left = int32(n)
+		return
+	}
+	e.num = uint16(n)
 }
 
 func (e *entry) database() int {
-	if e.more != nil && e.more.left > 0 {
+	if e.act == selects && e.more != nil && e.more.left > 0 {
 		return int(e.more.left)
 	}
 	return int(e.num)
@@ -86,9 +85,14 @@ func (t *Tracker) hello(e *entry) {
 			i += 2
 		case is(opt, "SETNAME") && i+1 < len(r.args):
 			i++
-			e.own().name = string(r.arg(i))
+			e.naming(r.arg(i))
 		}
 	}
+}
+
+func (e *entry) naming(name []byte) {
+	s := string(name)
+	e.own().name = &s
 }
 
 func (t *Tracker) client(e *entry) {
@@ -96,7 +100,8 @@ func (t *Tracker) client(e *entry) {
 	switch {
 	case r.argc != 3:
 	case is(r.arg(1), "SETNAME"):
-		e.act, e.own().name = names, string(r.arg(2))
+		e.act = names
+		e.naming(r.arg(2))
 	case is(r.arg(1), "REPLY") && is(r.arg(2), "ON"):
 		e.act = replyOn
 	case is(r.arg(1), "REPLY") && is(r.arg(2), "OFF"):

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/redcon"
+
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
 
@@ -37,21 +39,35 @@ func at(place int) cutter {
 // both final clear offsets in words.
 func follow(t testing.TB, client, server []byte, cut cutter, wants ...string) string {
 	tr := newTracker(wants...)
-	c := feed(t, tr.Client, client, cut)
-	s := feed(t, tr.Upstream, server, cut)
+	c := feed(t, tr, true, client, cut, false)
+	s := feed(t, tr, false, server, cut, false)
 	return c + "\n" + s
 }
 
-func feed(t testing.TB, scan func([]byte, []wire.Mark) ([]wire.Mark, int64), stream []byte, cut cutter) string {
+// skim is follow with a driver that feeds nothing which it may skip.
+func skim(t testing.TB, client, server []byte, cut cutter, wants ...string) string {
+	tr := newTracker(wants...)
+	c := feed(t, tr, true, client, cut, true)
+	s := feed(t, tr, false, server, cut, true)
+	return c + "\n" + s
+}
+
+func feed(t testing.TB, tr *Tracker, fromClient bool, stream []byte, cut cutter, skip bool) string {
 	var out strings.Builder
 	var fed, last, end int64
 	for len(stream) > 0 {
 		n := cut(len(stream))
-		chunk := bytes.Clone(stream[:n])
-		marks, clear := scan(chunk, nil)
-		for i := range chunk {
-			chunk[i] = '!' // it is the caller's again
+		if rest := tr.Rest(fromClient); rest > 0 {
+			if last != fed {
+				t.Fatalf("%d bytes to skip, while %d are withheld", rest, fed-last)
+			}
+			if n = int(min(int64(n), rest)); skip {
+				tr.Skip(fromClient, int64(n))
+				stream, fed, last = stream[n:], fed+int64(n), fed+int64(n)
+				continue
+			}
 		}
+		marks, clear := scanned(tr, fromClient, stream[:n])
 		stream, fed = stream[n:], fed+int64(n)
 		if clear < last || clear > fed || fed-clear > wire.MaxHeld {
 			t.Fatalf("clear %d after %d, of %d", clear, last, fed)
@@ -70,7 +86,22 @@ func feed(t testing.TB, scan func([]byte, []wire.Mark) ([]wire.Mark, int64), str
 		last = clear
 	}
 	fmt.Fprintf(&out, "clear %d", last)
+	checkHeld(t, tr, tr.req.pos+tr.rep.pos)
 	return out.String()
+}
+
+// scanned hands over a chunk that is the caller's again afterwards.
+func scanned(tr *Tracker, fromClient bool, b []byte) ([]wire.Mark, int64) {
+	chunk := bytes.Clone(b)
+	defer func() {
+		for i := range chunk {
+			chunk[i] = '!'
+		}
+	}()
+	if fromClient {
+		return tr.Client(chunk, nil)
+	}
+	return tr.Upstream(chunk, nil)
 }
 
 func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
@@ -79,6 +110,9 @@ func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
 		for i, cut := range cuts {
 			if got := follow(t, client, server, cut, wants...); got != want {
 				t.Fatalf("cut %d, wanted %q\nclient %q\nserver %q\ngot  %s\nwant %s", i, wants, client, server, got, want)
+			}
+			if got := skim(t, client, server, cut, wants...); got != want {
+				t.Fatalf("cut %d, skipping, wanted %q\nclient %q\nserver %q\ngot  %s\nwant %s", i, wants, client, server, got, want)
 			}
 		}
 	}
@@ -97,6 +131,16 @@ var conversations = [][2]string{
 	{words("GET a") + words("QUIT") + nx, "*2\r\n*1\r\n:1\r\n~0\r\n+OK\r\n"},
 	{words("RESET") + words("AUTH x") + nx, "+RESET\r\n"},
 	{nx, "*" + strings.Repeat("1\r\n*", 130) + "0\r\n"},
+	{lines("MULTI;P1;SUBSCRIBE a b;CLIENT REPLY SKIP;P2;UNSUBSCRIBE;EXEC;P3;P4"), "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*5\r\n:1\r\n" +
+		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\nx\r\n:2\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n:4\r\n"},
+	{lines("HELLO 3;SUBSCRIBE a;P1;SUNSUBSCRIBE;RESET;SUBSCRIBE a;PING;P2;UNSUBSCRIBE;P3"), "%1\r\n+proto\r\n:3\r\n>3\r\n+subscribe\r\n+a\r\n:1\r\n>3\r\n+message\r\n+a\r\n+x\r\n:1\r\n" +
+		">3\r\n+sunsubscribe\r\n_\r\n:0\r\n+RESET\r\n*3\r\n+subscribe\r\n+a\r\n:1\r\n*2\r\n+pong\r\n+\r\n-ERR x\r\n*3\r\n+unsubscribe\r\n+a\r\n:0\r\n:3\r\n"},
+	{lines("CLIENT REPLY OFF;P1;MULTI;P2;EXEC;CLIENT REPLY SKIP;CLIENT REPLY ON;P3;CLIENT REPLY SKIP") + "\r\n" + lines("P4;CLIENT REPLY SKIP;P5;NOSUCH;REPLCONF ACK 1;P6"), "+OK\r\n:3\r\n:4\r\n-ERR x\r\n:6\r\n"},
+	{lines("MONITOR;PING;MONITOR;MULTI;PING;EXEC;RESET;P1"), "+OK\r\n+PONG\r\n+1.5 [0 x] \"PING\"\r\n+OK\r\n+1.5 [0 x] \"MULTI\"\r\n+QUEUED\r\n*1\r\n+PONG\r\n+1.5 [0 x] \"PING\"\r\n+RESET\r\n:1\r\n"},
+	{lines("PING;AUTH u p;SET a b;GET a;P1;HELLO 3 AUTH u p;P2;MULTI;AUTH u p;EXEC"), "+PONG\r\n+OK\r\n$1\r\nb\r\n:1\r\n%0\r\n:2\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n"},
+	{lines("P1;PSYNC ? -1;P2"), ":1\r\n+FULLRESYNC x 0\r\n$5\r\nREDIS"},
+	{lines("P1;P2"), "-ERR Protocol error: x\r\n:2\r\n"},
+	{cmd("HSET", "h", "f", strings.Repeat("v", 300)) + cmd("GET", "k"), ":1\r\n*2\r\n$300\r\n" + strings.Repeat("v", 300) + "\r\n*1\r\n$90\r\n" + strings.Repeat("w", 90) + "\r\n"},
 	{cmd("SET", "k", strings.Repeat("v", 200), "EX", "5", "GET"), "$200\r\n" + strings.Repeat("v", 200) + "\r\n"},
 }
 
@@ -138,18 +182,71 @@ func FuzzInterleaved(f *testing.F) {
 	f.Fuzz(func(t *testing.T, client, server []byte, seed uint64) {
 		tr, r := newTracker("GET"), rand.New(rand.NewPCG(seed, 2))
 		for len(client)+len(server) > 0 {
-			stream, scan := &client, tr.Client
-			if r.IntN(2) == 0 {
-				stream, scan = &server, tr.Upstream
+			fromClient := r.IntN(2) == 0
+			stream := &server
+			if fromClient {
+				stream = &client
 			}
 			n := min(len(*stream), 1+r.IntN(32))
-			checkMarksOf(t, scan, (*stream)[:n])
+			if rest := tr.Rest(fromClient); rest > 0 && r.IntN(2) == 0 {
+				n = int(min(int64(n), rest))
+				tr.Skip(fromClient, int64(n))
+			} else {
+				marks, clear := scanned(tr, fromClient, (*stream)[:n])
+				checkMarks(t, marks, clear)
+			}
 			*stream = (*stream)[n:]
+			checkHeld(t, tr, tr.req.pos+tr.rep.pos)
 		}
 	})
 }
 
-func checkMarksOf(t testing.TB, scan func([]byte, []wire.Mark) ([]wire.Mark, int64), chunk []byte) {
-	marks, clear := scan(chunk, nil)
-	checkMarks(t, marks, clear)
+// Requests as another parser frames them, as far as it can be trusted: it reads
+// no negative counts, glues no quotes, and panics.
+func FuzzRequestsAgainstRedcon(f *testing.F) {
+	for _, c := range conversations {
+		f.Add([]byte(c[0]))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var ends []int64
+		var r requests
+		pos := 0
+		for rest := b; len(rest) > 0; {
+			n, ev := r.next(rest)
+			rest = rest[n:]
+			if ev == named {
+				r.plan, r.chosen = plan{}, true
+			}
+			if ev == malformed {
+				break
+			}
+			if ev == framed {
+				ends = append(ends, r.pos)
+			}
+		}
+		for _, end := range ends {
+			n, ok := byRedcon(b[pos:])
+			if !ok {
+				return
+			}
+			if pos += n; int64(pos) != end {
+				t.Fatalf("a request ends at %d, by the other parser at %d: %q", end, pos, b)
+			}
+		}
+	})
+}
+
+// byRedcon returns the length of the request that b begins with, and false if
+// the other parser is not to be asked.
+func byRedcon(b []byte) (n int, ok bool) {
+	if len(b) == 0 || b[0] != '*' || len(b) > 1<<16 {
+		return 0, false
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	complete, args, kind, left, err := redcon.ReadNextCommand(b, nil)
+	return len(b) - len(left), complete && err == nil && kind == redcon.Redis && len(args) > 0
 }

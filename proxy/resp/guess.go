@@ -70,7 +70,7 @@ func isToken(b []byte) bool {
 
 // guess makes an op of a script whose text was never seen: a server that was
 // there before may hold it, and its clients then never send it.
-func (t *Tracker) guess() *detail {
+func (t *Tracker) guess() *ask {
 	r := &t.req
 	if !r.beginGuess() {
 		return nil

@@ -186,8 +186,8 @@ func (t *Tracker) assume(e *entry) {
 // greeted takes in a HELLO that succeeded.
 func (t *Tracker) greeted(e *entry, resp3 bool) {
 	t.modes.resp3 = resp3
-	if e.more != nil {
-		t.setName(e.more.name)
+	if e.more != nil && e.more.name != nil {
+		t.setName(*e.more.name)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 )
 
 // judge fills in the reply's part of the op.
-func (d *detail) judge(op *lock.Op, a *answer) {
+func (d *ask) judge(op *lock.Op, a *answer) {
 	if a.isError() {
 		op.Outcome, op.Err = lock.Failed, a.word()
 		return
@@ -71,12 +71,12 @@ func verdict(op *lock.Op, yes, no bool) lock.Outcome {
 
 // count reads a number of keys. Of some but not all of several keys it cannot
 // be told which.
-func (d *detail) count(op *lock.Op, a *answer) lock.Outcome {
+func (d *ask) count(op *lock.Op, a *answer) lock.Outcome {
 	n, ok := a.integer()
 	return verdict(op, ok && n == d.keys, ok && n == 0)
 }
 
-func (d *detail) ofScript(op *lock.Op, a *answer) lock.Outcome {
+func (d *ask) ofScript(op *lock.Op, a *answer) lock.Outcome {
 	if op.Kind == lock.Acquire {
 		return d.ofAcquire(op, a)
 	}
@@ -92,7 +92,7 @@ func (d *detail) ofScript(op *lock.Op, a *answer) lock.Outcome {
 	return verdict(op, isInt && n > 0 || a.is("OK"), isInt || a.isNull())
 }
 
-func (d *detail) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
+func (d *ask) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 	n, isInt := a.integer()
 	granted, refused := d.granted(a, n, isInt)
 	out := verdict(op, granted, refused)
@@ -112,7 +112,7 @@ func (d *detail) ofAcquire(op *lock.Op, a *answer) lock.Outcome {
 
 // granted reads the answer of an acquire script. Text that is no number is
 // what such a script returns when it has taken the lock: its token, or OK.
-func (d *detail) granted(a *answer, n int64, isInt bool) (yes, no bool) {
+func (d *ask) granted(a *answer, n int64, isInt bool) (yes, no bool) {
 	p := d.script
 	says := p.says(a)
 	switch {

@@ -118,18 +118,28 @@ func (t *Tracker) subscription(e *entry) {
 		return // an error, whatever the connection is like
 	}
 	e.act, e.num = subscribes, uint16(about)
-	d := e.own()
-	d.left = r.argc - 1
-	d.sums = make([]uint32, 0, max(0, len(r.args)-1))
-	for i := 1; i < len(r.args); i++ {
-		sum := uint32(0)
-		if name := r.arg(i); name != nil {
-			sum = sumOf(name)
-		}
-		d.sums = append(d.sums, sum)
-	}
 	t.rep.pushes = true
 	t.subs.waiting++
+	if r.argc == 1 {
+		return
+	}
+	d := e.own()
+	d.left, d.sum = int32(r.argc-1), t.sumAt(1)
+	if len(r.args) < 3 {
+		return
+	}
+	sums := make([]uint32, 0, len(r.args)-2)
+	for i := 2; i < len(r.args); i++ {
+		sums = append(sums, t.sumAt(i))
+	}
+	d.sums = &sums
+}
+
+func (t *Tracker) sumAt(i int) uint32 {
+	if name := t.req.arg(i); name != nil {
+		return sumOf(name)
+	}
+	return 0
 }
 
 // expects reports whether the confirmation answers the request next.
@@ -137,8 +147,22 @@ func (e *entry) expects(a *answer) bool {
 	if e.act != subscribes || topic(e.num) != a.topic {
 		return false
 	}
-	sums := e.more.sums
-	return len(sums) == 0 || sums[0] == 0 || a.sum == 0 || sums[0] == a.sum
+	return e.more == nil || e.more.sum == 0 || a.sum == 0 || e.more.sum == a.sum
+}
+
+// confirmed takes one confirmation, and reports whether it was the last. remain
+// is how many subscriptions of its kind there are left.
+func (e *entry) confirmed(remain int64) bool {
+	d := e.more
+	if d == nil {
+		return remain == 0
+	}
+	d.sum = 0
+	if d.sums != nil && len(*d.sums) > 0 {
+		d.sum, *d.sums = (*d.sums)[0], (*d.sums)[1:]
+	}
+	d.left--
+	return d.left == 0
 }
 
 // confirm gives the confirmation that was read to the request that it answers,
@@ -146,14 +170,7 @@ func (e *entry) expects(a *answer) bool {
 func (t *Tracker) confirm(marks []wire.Mark, e *entry) []wire.Mark {
 	a := &t.rep.answer
 	t.subs.confirmed(a.topic, a.last)
-	if e == nil || !e.expects(a) {
-		return marks
-	}
-	d := e.more
-	if len(d.sums) > 0 {
-		d.sums = d.sums[1:]
-	}
-	if d.left--; d.left > 0 || d.left < 0 && t.subs.left(a.topic) > 0 {
+	if e == nil || !e.expects(a) || !e.confirmed(t.subs.left(a.topic)) {
 		return marks
 	}
 	t.subs.waiting--

@@ -21,21 +21,38 @@ type entry struct {
 
 // A detail is what only some entries have.
 type detail struct {
+	ask  *ask      // of ops
+	name *string   // of a CLIENT SETNAME, or HELLO
+	sums *[]uint32 // of the channels that a subscription names behind the first
+	sum  uint32    // of the first, as far as it is known
+	left int32     // confirmations that are to come; or the database of a SELECT that num cannot hold
+}
+
+// An ask is what has to be known of a request to read its ops' outcomes off
+// the reply. Its detail is the entry's.
+type ask struct {
+	detail
 	read   reading
 	script *program
 	keys   int64 // keys named, where the reply counts them
 	ops    []*lock.Op
-	name   string   // of a CLIENT SETNAME, or HELLO
-	sums   []uint32 // of the channels that a subscription names, as far as they are known
-	left   int64    // confirmations that are to come, 0: as many as there are subscriptions; of a SELECT the database, if num cannot hold it
 	one    [1]*lock.Op
 }
 
 func (e *entry) ops() []*lock.Op {
-	if e.more == nil {
+	if e.more == nil || e.more.ask == nil {
 		return nil
 	}
-	return e.more.ops
+	return e.more.ask.ops
+}
+
+// set gives the entry ops, beside what it has.
+func (e *entry) set(a *ask) {
+	if e.more != nil {
+		a.detail = *e.more
+	}
+	a.ask = a
+	e.more = &a.detail
 }
 
 // own returns a detail that may be written to.

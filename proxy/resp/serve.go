@@ -247,7 +247,7 @@ func (t *Tracker) apply(e *entry, a *answer) {
 		if op.DB != t.db {
 			op.DB = t.db
 		}
-		e.more.judge(op, a)
+		e.more.ask.judge(op, a)
 	}
 }
 
@@ -258,7 +258,7 @@ func (t *Tracker) changed(e *entry, failed bool) {
 		t.moved(e, failed)
 	case failed:
 	case e.act == names:
-		t.setName(e.more.name)
+		t.setName(*e.more.name)
 	case e.act == begins && !t.tx.active:
 		t.tx = transaction{active: true, items: t.tx.items[:0]}
 	case e.act == monitors:

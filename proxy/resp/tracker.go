@@ -299,7 +299,9 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	}
 	e := entry{}
 	if p.may {
-		e.more = t.build()
+		if a := t.build(); a != nil {
+			e.set(a)
+		}
 	}
 	t.control(&e)
 	if p.wanted && len(e.ops()) == 0 && t.could() {
