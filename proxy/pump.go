@@ -25,6 +25,7 @@ type driver struct {
 	upstream net.Conn
 	clock    func() lock.Instant
 	recorder Recorder
+	ended    func()             // told when the session has ended; may be nil
 	halt     context.CancelFunc // ends both directions
 }
 

@@ -125,16 +125,27 @@ func pause(ctx context.Context) {
 
 func (s *Server) session(ctx context.Context, socket net.Conn, r Route) {
 	defer socket.Close()
+	// Opening goes deep. Done on a goroutine that ends with it, it leaves the
+	// session's own stack small for as long as the session lasts.
+	opened := make(chan *driver, 1)
+	go func() { opened <- s.open(ctx, socket, r) }()
+	if d := <-opened; d != nil {
+		d.run(ctx)
+		s.end(d)
+	}
+}
+
+// open makes the session of a client; nil where there is to be none.
+func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	found := make(chan *Owner, 1)
 	go func() { found <- s.ownerOf(ctx, socket) }()
 	client, upstream := s.connect(ctx, socket, r)
 	owner := <-found
 	if upstream == nil {
 		owner.close()
-		return
+		return nil
 	}
 	s.live.Add(1)
-	defer s.live.Add(-1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
 	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
@@ -143,9 +154,7 @@ func (s *Server) session(ctx context.Context, socket net.Conn, r Route) {
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
 	})
 	s.Log.Info("session began", "session", id, "proxy", r.Protocol, "client", client.RemoteAddr().String(), "pid", c.peer.Owner.PID)
-	d := &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder()}
-	d.run(ctx)
-	s.end(c, sess, t)
+	return &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder(), ended: t.Ended}
 }
 
 // connect makes the two connections of a session; they are nil where there is
@@ -182,17 +191,18 @@ func (s *Server) connect(ctx context.Context, socket net.Conn, r Route) (client,
 	return nil, nil
 }
 
-func (s *Server) end(c *conn, sess *Session, t Tracker) {
+func (s *Server) end(d *driver) {
 	now := s.Clock()
-	for _, op := range sess.Close(now) {
+	for _, op := range d.session.Close(now) {
 		s.recorder().Op(op)
 	}
-	s.recorder().End(c.id, now, s.Engine.Closed(c, now))
-	if t.Ended != nil {
-		t.Ended()
+	s.recorder().End(d.conn.id, now, s.Engine.Closed(d.conn, now))
+	if d.ended != nil {
+		d.ended()
 	}
-	c.peer.Owner.close()
-	s.Log.Info("session ended", "session", c.id)
+	d.conn.peer.Owner.close()
+	s.live.Add(-1)
+	s.Log.Info("session ended", "session", d.conn.id)
 }
 
 func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {

@@ -235,7 +235,7 @@ func (d *daemon) legs(p config.Proxy) proxy.Legs {
 
 // track makes the parser of a new session.
 func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
-	wants := func(verb string) bool { return d.plan.Wants(r.Protocol, verb) }
+	wants := d.wants(r.Protocol)
 	if r.Protocol == lock.Redis {
 		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
@@ -252,11 +252,19 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Ended: func() { watch.Ended(); d.backendEnded(t) }}
 }
 
+// wants tells which verbs the rules name; nil without rules.
+func (d *daemon) wants(p lock.Protocol) func(verb string) bool {
+	if len(d.setup.rules) == 0 {
+		return nil
+	}
+	return func(verb string) bool { return d.plan.Wants(p, verb) }
+}
+
 func (d *daemon) backendEnded(t *pgwire.Tracker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.backends, t)
-	if pid := t.BackendPID(); pid != 0 {
+	if pid := t.BackendPID(); pid != 0 && len(d.setup.invariants) > 0 {
 		d.pids = append(d.pids, pid)
 	}
 }
