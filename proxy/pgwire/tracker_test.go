@@ -114,7 +114,7 @@ func TestTemplatesAreNotShared(t *testing.T) {
 }
 
 // The names of a client that never closes its statements do not pile up.
-func TestStatementsAreBounded(t *testing.T) {
+func TestC053StatementsAreBounded(t *testing.T) {
 	pl := newPlayer(t, newTracker()).play(encode(t, started), 0)
 	for i := range 3 * maxStatements {
 		name := fmt.Sprintf("s%d", i)
