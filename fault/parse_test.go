@@ -1,6 +1,8 @@
 package fault
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,10 +153,19 @@ func FuzzParse(f *testing.F) {
 			again(t, r)
 			return
 		}
+		// A refusal names the place, or it is the flag that is refused.
+		var e *Error
+		if !errors.As(err, &e) || e.Offset > len(text) || e.Offset >= 0 && !strings.Contains(err.Error(), ": column ") || e.Offset < 0 && built(flag) {
+			t.Errorf("%q: an error without its place: %v", text, err)
+		}
 		if s := err.Error(); strings.ContainsAny(strings.ReplaceAll(s, flag, ""), "\x00\n\x1b") {
 			t.Errorf("an error that a terminal should not be shown: %q", s)
 		}
 	})
+}
+
+func built(flag string) bool {
+	return slices.ContainsFunc(Flags(), func(f Flag) bool { return f.Name == flag && f.Built })
 }
 
 func TestLengthIsClamped(t *testing.T) {

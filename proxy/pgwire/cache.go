@@ -90,9 +90,19 @@ func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len
 func weigh(list []template) int {
 	n := 0
 	for i := range list {
-		for t := &list[i]; t != nil; t = t.inner {
-			n += 512 + 96*(len(t.set)+len(t.where)+len(t.args)) + 32*(len(t.shape.Columns)+len(t.also))
-		}
+		n += templateBytes + list[i].weight()
+	}
+	return n
+}
+
+// templateBytes is what a template takes that has no lists.
+const templateBytes = 512
+
+// weight returns about how many bytes the lists of a template take.
+func (t *template) weight() int {
+	n := 96*(len(t.set)+len(t.where)+len(t.args)) + 32*(len(t.shape.Columns)+len(t.also))
+	if t.inner != nil {
+		n += templateBytes + t.inner.weight()
 	}
 	return n
 }

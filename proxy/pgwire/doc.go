@@ -31,7 +31,11 @@
 //     chunk is kept after the call that brought it.
 //   - Memory is bounded: nothing is allocated by what a header claims, at most
 //     one message of [wire.MaxHeld] is copied in each direction, and names,
-//     statements and outstanding requests are counted.
+//     statements and outstanding requests are counted. What is read of a text
+//     has at most 4 times its bytes and 64 KiB, and 512 bytes a statement; it is
+//     read in time that grows as its length does.
+//   - Of a text that was cut, the last statement's kind and tables are told as
+//     far as they were seen whole, and none of its values.
 //   - Traffic without ops costs no allocation, a SELECT that [Options.Reads]
 //     does not ask for among it. What is not looked at need not be fed: see
 //     [Tracker.Rest].

@@ -52,7 +52,6 @@ const (
 	kwPrepare
 	kwRecursive
 	kwReturning
-	kwRows
 	kwSearch
 	kwSelect
 	kwSet
@@ -175,8 +174,6 @@ func keywordOf(word string) keyword {
 		return kwRecursive
 	case "returning":
 		return kwReturning
-	case "rows":
-		return kwRows
 	case "search":
 		return kwSearch
 	case "select":

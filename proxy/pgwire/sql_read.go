@@ -12,22 +12,66 @@ import (
 const maxList = 4096
 
 // readSQL returns the statements of a text, without the empty ones. If the
-// text was cut, the last one is opaque. Nothing of the text is kept.
+// text was cut, the last one is known by what was seen for certain. Nothing of
+// the text is kept.
 func readSQL(text string, cut bool) []template {
+	if cut {
+		text = text[:settled(text)]
+	}
 	var s surveyor
 	s.start(text)
 	var out []template
+	budget := budgetLeast + budgetTimes*len(text)
 	for s.found() && len(out) < maxList {
 		s.statement()
-		out = append(out, s.read())
-	}
-	if cut && len(out) > 0 {
-		out[len(out)-1].shape.Opaque = true
+		t := s.read()
+		if cut && s.tok.kind == tokEnd {
+			t.shed()
+		}
+		if budget -= t.weight(); budget < 0 {
+			t.shed()
+		}
+		out = append(out, t)
 	}
 	for i := range out {
 		out[i].stand()
 	}
 	return out
+}
+
+// What is kept of a text's statements beside their kinds and tables has at
+// most so many bytes, and for each byte of the text so many.
+const (
+	budgetLeast = 64 << 10
+	budgetTimes = 4
+)
+
+// shed leaves of a template what it does, and to which tables.
+func (t *template) shed() {
+	t.set, t.where, t.shape.Columns, t.shape.Opaque = nil, nil, nil, true
+}
+
+// settled returns up to where a text that was cut can be relied on: its last
+// token may go on, and so may the name that it is a part of.
+func settled(text string) int {
+	l := lexer{src: text}
+	from, dotted := 0, false
+	for {
+		tok := l.next()
+		switch {
+		case tok.kind == tokEnd, tok.op("&") && strings.HasSuffix(strings.ToUpper(text[from:]), "U&"):
+			return from // U& may begin a name or a string
+		case tok.kind == tokOp && strings.Contains("(),;", tok.text):
+			from, dotted = l.pos, false
+		case tok.op("."):
+			dotted = true
+		default:
+			if !dotted {
+				from = l.pos - len(tok.text)
+			}
+			dotted = false
+		}
+	}
 }
 
 // read makes the template of the statement that was outlined: the outline says

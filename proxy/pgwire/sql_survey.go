@@ -283,7 +283,7 @@ func (s *surveyor) source() {
 		return
 	}
 	m, ok := s.name()
-	if !ok || s.tok.op("(") || s.kw == kwFrom && s.take(kwFrom) {
+	if !ok || s.tok.op("(") || m.last.word("ROWS") && s.take(kwFrom) {
 		return // a function, or ROWS FROM several
 	}
 	s.mention(m)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 func (v value) String() string {
@@ -303,20 +302,4 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: tokens %s, want %s", sql, g, want)
 		}
 	}
-}
-
-func FuzzReadSQL(f *testing.F) {
-	for _, s := range []string{`select a from t where b = 1`, `with x as (insert into t (a) values (1) on conflict do update set a = excluded.a where b = 2 returning *) select 1`, `update t set (a,b) = row(1,$2)`, `execute p('`, `E'\`, `$a$`, `"`, `/*/`, `copy t (`, `U&"`, `begin atomic case`} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, sql string) {
-		for _, tm := range readSQL(sql, false) {
-			if len(tm.set) > maxSlots || len(tm.where) > maxSlots || tm.params() > maxParams {
-				t.Fatal("a template is not bounded")
-			}
-			if utf8.ValidString(sql) && !utf8.ValidString(tm.shape.Table) {
-				t.Fatalf("table %q", tm.shape.Table)
-			}
-		}
-	})
 }
