@@ -12,7 +12,7 @@ func header(w io.Writer) {
 	fmt.Fprintf(w, layout, "suite", "way", "passed", "failed", "skipped", "time", "conns", "to server", "to client", "bytes of both sides")
 }
 
-// row prints one run.
+// row prints one run, and what was seen in it that is not as it should be.
 func row(out io.Writer, v *verdict, w way, took time.Duration) {
 	r, t := v.runs[w], v.trace[w]
 	conns, up, down, bytes := "", "", "", ""
@@ -21,6 +21,8 @@ func row(out io.Writer, v *verdict, w way, took time.Duration) {
 	}
 	fmt.Fprintf(out, layout, v.suite.name, w, fmt.Sprint(r.count(passed)), fmt.Sprint(r.count(failed)), fmt.Sprint(r.count(skipped)),
 		fmt.Sprintf("%.0fs", took.Seconds()), conns, up, down, bytes)
+	show(out, w, "different", t.report.Different)
+	show(out, w, "warning", t.desync)
 }
 
 func size(n int64) string {
@@ -50,7 +52,7 @@ func identity(t trace) string {
 	return s
 }
 
-// explain prints what differs, and why it may.
+// explain prints which tests end differently, and why they may.
 func (v verdict) explain(out io.Writer) {
 	for i, name := range v.changed() {
 		if i == 3*most {
@@ -67,10 +69,6 @@ func (v verdict) explain(out io.Writer) {
 			fmt.Fprintf(out, " (%s)", why)
 		}
 		fmt.Fprintln(out)
-	}
-	for _, w := range []way{plain, armed} {
-		show(out, w, "different", v.trace[w].report.Different)
-		show(out, w, "warning", v.trace[w].desync)
 	}
 }
 
