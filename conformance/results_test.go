@@ -66,12 +66,12 @@ func TestReadGo(t *testing.T) {
 {"Action":"output","Package":"github.com/jackc/pgx/v5","Test":"TestA","Output":"=== RUN TestA\n"}
 {"Action":"pass","Package":"github.com/jackc/pgx/v5","Test":"TestA","Elapsed":0.1}
 {"Action":"pass","Package":"github.com/jackc/pgx/v5","Elapsed":1.1}
-{"Action":"skip","Package":"github.com/jackc/pgx/v5/pgtype","Test":"TestB/x"}
+{"Action":"skip","Package":"github.com/jackc/pgx/v5/pgtype","Test":"TestB/x=/tmp/TestB498707355/001"}
 {"Action":"fail","Package":"github.com/jackc/pgx/v5/pgtype","Test":"TestC"}
 {"Action":"fail","Package":"github.com/jackc/pgx/v5/pgtype"}
 go: downloading something
 `)
-	want := results{".TestA": passed, "pgtype.TestB/x": skipped, "pgtype.TestC": failed, "pgtype.": failed}
+	want := results{".TestA": passed, "pgtype.TestB/x=/tmp/TestBN/001": skipped, "pgtype.TestC": failed, "pgtype.": failed}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
