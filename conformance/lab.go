@@ -107,7 +107,7 @@ func (l lab) try(ctx context.Context, s suite) (verdict, error) {
 			return v, err
 		}
 	}
-	if v.runs[direct] != nil && v.runs[bare] == nil && len(v.changed()) > 0 {
+	if v.runs[bare] == nil && len(v.changed()) > 0 {
 		if err := l.runOnce(ctx, &v, bare, source); err != nil {
 			return v, err
 		}
@@ -211,20 +211,29 @@ func (j job) program(ctx context.Context, env []string, program string, args ...
 }
 
 // changed lists the tests that did not end behind lockfaultd as they did
-// directly, those that only failed directly left out.
+// directly, those that only failed directly left out. Where nothing ran directly
+// every test is expected to pass.
 func (v verdict) changed() []string {
 	names := map[string]bool{}
 	for w, r := range v.runs {
-		if !w.proxied() || v.runs[direct] == nil {
+		if !w.proxied() {
 			continue
 		}
 		for name := range both(r, v.runs[direct]) {
-			if o := r.of(name); o != v.runs[direct].of(name) && o != passed {
+			if v.unlike(r, name) {
 				names[name] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+func (v verdict) unlike(r results, name string) bool {
+	o := r.of(name)
+	if v.runs[direct] == nil {
+		return o == failed
+	}
+	return o != passed && o != v.runs[direct].of(name)
 }
 
 func both(a, b results) map[string]bool {
@@ -243,7 +252,7 @@ func (v verdict) excuse(name string) string {
 	if slices.Contains(v.suite.races, name) {
 		return "it races by itself"
 	}
-	if o := v.runs[bare]; o != nil && o.of(name) != passed && o.of(name) != v.runs[direct].of(name) {
+	if r := v.runs[bare]; r != nil && v.unlike(r, name) {
 		return "so it does through a bare copy"
 	}
 	return ""
