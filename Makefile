@@ -43,7 +43,7 @@ soak: ## ten thousand clients for an hour, with servers that are started anew me
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
 
-nightly: conformance oracle ## what takes too long for every change
+nightly: conformance soak oracle ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

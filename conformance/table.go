@@ -37,6 +37,9 @@ func identity(t trace) string {
 	if t.report.Cut > 0 {
 		s += fmt.Sprintf(", %d equal until they broke", t.report.Cut)
 	}
+	if t.report.Silent > 0 {
+		s += fmt.Sprintf(", %d without a word", t.report.Silent)
+	}
 	if n := len(t.report.Different); n > 0 {
 		s += fmt.Sprintf(", %d DIFFERENT", n)
 	}

@@ -1,12 +1,17 @@
 package recorder
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // A Report says how the connections of two recorders compare.
 type Report struct {
 	Conns     int   // of the outer recorder
 	Equal     int   // the same bytes in both directions
 	Cut       int   // broken, and equal as far as both recorders heard
+	Silent    int   // not at the inner recorder: a client that came and went without a word
 	Up, Down  int64 // bytes to the upstream and to the client, at the outer recorder
 	Different []string
 }
@@ -21,11 +26,12 @@ func Compare(outer, inner []*Conn) Report {
 	}
 	outer, inner = pairEqual(outer, inner)
 	r.Equal = r.Conns - len(outer)
+	slices.SortStableFunc(outer, func(a, b *Conn) int { return cmp.Compare(b.bytes(), a.bytes()) })
 	for _, o := range outer {
 		i := closest(o, inner)
 		if i < 0 {
-			if o.empty() && o.Broken != "" {
-				r.Cut++ // it was gone before the proxy had dialled
+			if o.bytes() == 0 {
+				r.Silent++
 				continue
 			}
 			r.Different = append(r.Different, "only at the client's side: "+o.describe())
@@ -77,7 +83,7 @@ func pairEqual(outer, inner []*Conn) (restOuter, restInner []*Conn) {
 
 func (c *Conn) key() string { return c.ToUpstream.key() + c.ToClient.key() }
 
-func (c *Conn) empty() bool { return c.ToUpstream.Bytes == 0 && c.ToClient.Bytes == 0 }
+func (c *Conn) bytes() int64 { return c.ToUpstream.Bytes + c.ToClient.Bytes }
 
 func (c *Conn) describe() string {
 	s := fmt.Sprintf("a connection with %d bytes to the upstream and %d back, which began %q", c.ToUpstream.Bytes, c.ToClient.Bytes, c.ToUpstream.head[:min(80, len(c.ToUpstream.head))])

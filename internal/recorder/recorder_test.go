@@ -81,7 +81,9 @@ func TestCompare(t *testing.T) {
 		{"a short one that broke", []*Conn{conn(up[:100], down[:50], "reset")}, []*Conn{conn(up[:90], down[:60], "")}, 0, 1, ""},
 		{"a short one that broke and differs", []*Conn{conn(up[:100], down[:50], "reset")}, []*Conn{conn(down[5:95], down[:60], "")}, 0, 0, "to the upstream, from byte 0 on"},
 		{"bytes from nowhere on a broken one", []*Conn{conn(up, down, "reset")}, []*Conn{conn(up, down[:15000], "")}, 0, 0, "to the client"},
-		{"gone before the dial", []*Conn{conn(nil, nil, "reset")}, nil, 0, 1, ""},
+		{"came and went", []*Conn{conn(nil, nil, "reset"), conn(nil, nil, "")}, nil, 0, 0, ""},
+		{"came and went beside one that broke", []*Conn{conn(nil, nil, ""), conn(up[:50], nil, "reset")}, []*Conn{conn(nil, nil, "")}, 1, 0, "only at the client's side"},
+		{"an upstream troubled for nothing", nil, []*Conn{conn(nil, nil, "")}, 0, 0, "only at the server's side"},
 		{"said something before the dial", []*Conn{conn(up, nil, "reset")}, nil, 0, 0, "only at the client's side"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
