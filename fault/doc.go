@@ -23,7 +23,7 @@
 // same calls give the same decisions.
 //
 // A Plan is not safe for concurrent use, except for [Plan.Wants],
-// [Plan.CouldKey] and [Plan.CouldTable]; its owner has a mutex. It keeps no
+// [Plan.KeysOf] and [Plan.CouldTable]; its owner has a mutex. It keeps no
 // reference to an op after Decide has returned.
 //
 // The package does not wait, freeze, read a clock or do I/O, and it does not

@@ -101,11 +101,13 @@ func (r *Rule) concerns(s shape) bool {
 	return r.Event == string(s.kind) || r.Event == s.verb
 }
 
-// CouldKey reports whether a rule about this Redis verb may match a key. It is
-// safe for concurrent use.
-func (p *Plan) CouldKey(name string, key []byte) bool {
-	n := p.anchors.verbs[verb{lock.Redis, name}]
-	return n != nil && n.match(key)
+// KeysOf returns what reports whether a rule about this Redis verb may match a
+// key. Both are safe for concurrent use.
+func (p *Plan) KeysOf(name string) func(key []byte) bool {
+	if n := p.anchors.verbs[verb{lock.Redis, name}]; n != nil {
+		return n.match
+	}
+	return func([]byte) bool { return false }
 }
 
 // CouldTable reports whether a rule about this Postgres verb may match a table,

@@ -84,7 +84,7 @@ func everyOp() (out []lock.Op) {
 
 func could(p *Plan, proto lock.Protocol, verb, subject string) bool {
 	if proto == lock.Redis {
-		return p.CouldKey(verb, []byte(subject))
+		return p.KeysOf(verb)([]byte(subject))
 	}
 	return p.CouldTable(verb, subject)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,13 +36,9 @@ type Engine struct {
 	tables map[string]bool // those whose every statement matters
 	busy   atomic.Bool     // a lock was granted: statements may belong to a section
 
-	selects bool         // a rule names SELECT
-	glanced sync.Map     // verbs with names that no rule matches, and of which one event was let through
-	glances atomic.Int64 // how many
+	selects bool // a rule names SELECT
+	glances glances
 }
-
-// mostGlances bounds the names that are remembered.
-const mostGlances = 128
 
 // A conn is what the engine knows of one session.
 type conn struct {
@@ -78,6 +75,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		labels:    map[string]bool{},
 		baselines: map[string]*Gate{},
 		wake:      make(chan struct{}, 1),
+		glances:   glances{seed: maphash.MakeSeed()},
 	}
 }
 
@@ -199,26 +197,14 @@ func (e *Engine) Cares(op *lock.Op) bool {
 // anybody. One that nobody asked for, while no lock was ever granted, takes no
 // part in anything and is not recorded. The table is as lock.TableName has it.
 func (e *Engine) Reads(table string) bool {
-	return e.busy.Load() || e.tables[table] || e.selects && (e.plan.CouldTable("SELECT", table) || e.glance("SELECT", table))
+	return e.busy.Load() || e.tables[table] || e.selects && (e.plan.CouldTable("SELECT", table) || e.glances.first([]byte(table)))
 }
 
-// Keys reports, without the mutex, whether a command on a key that is nothing
-// but a verb which rules name matters to any of them.
-func (e *Engine) Keys(verb string, key []byte) bool {
-	return e.plan.CouldKey(verb, key) || e.glances.Load() < mostGlances && e.glance(verb, string(key))
-}
-
-// glance lets the first event of a name be seen even where no rule matches it,
-// so that a rule that never matches can tell what came nearest.
-func (e *Engine) glance(verb, name string) bool {
-	if e.glances.Load() >= mostGlances {
-		return false
-	}
-	if _, seen := e.glanced.LoadOrStore([2]string{verb, name}, true); seen {
-		return false
-	}
-	e.glances.Add(1)
-	return true
+// Keys returns what reports, without the mutex, whether a command on a key that
+// matters only because rules name its verb matters to any of them.
+func (e *Engine) Keys(verb string) func(key []byte) bool {
+	match := e.plan.KeysOf(verb)
+	return func(key []byte) bool { return match(key) || e.glances.first(key) }
 }
 
 // Minds reports whether a finished op belongs into the record: every one but a

@@ -26,7 +26,9 @@ func testOptions(wants ...string) Options {
 			}
 			return false
 		}
-		o.Could = func(_ string, key []byte) bool { return string(key) != "boring" }
+		o.Could = func(string) func([]byte) bool {
+			return func(key []byte) bool { return string(key) != "boring" }
+		}
 	}
 	return o
 }

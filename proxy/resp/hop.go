@@ -72,18 +72,18 @@ func (t *Tracker) passes(i, argc int, arg []byte) bool {
 	case 0:
 		return t.know(arg) && argc <= l.most
 	case l.key:
-		return t.opt.Could != nil && len(arg) <= maxArg && !t.opt.Could(l.cmd, arg)
+		return l.could != nil && len(arg) <= maxArg && !l.could(arg)
 	}
 	return true
 }
 
 // A remembered name, and what makes a request of it one of no interest.
 type remembered struct {
-	name [maxName]byte
-	n    uint8
-	cmd  string // in capitals, where a rule names it
-	key  int    // the argument that no such rule may match; 0: none
-	most int    // arguments
+	name  [maxName]byte
+	n     uint8
+	key   int                   // the argument that no rule may match; 0: none
+	could func(key []byte) bool // whether one may
+	most  int                   // arguments
 }
 
 // know looks a name up, if it is a possible one.
@@ -102,10 +102,15 @@ func (t *Tracker) know(name []byte) bool {
 	if l.most == 0 || t.opt.Wants == nil {
 		return true
 	}
-	if l.cmd = t.intern(key); t.opt.Wants(l.cmd) {
-		if l.key = keyAt(l.cmd); l.key == 0 {
-			l.most = 0
-		}
+	cmd := t.intern(key)
+	if !t.opt.Wants(cmd) {
+		return true
+	}
+	if l.key = keyAt(cmd); l.key == 0 {
+		l.most = 0
+	}
+	if t.opt.Could != nil {
+		l.could = t.opt.Could(cmd)
 	}
 	return true
 }

@@ -20,9 +20,10 @@ type Options struct {
 	// that verb is then an op. Its answer may be remembered. nil: none.
 	Wants func(verb string) bool
 
-	// Could reports whether a rule that names a verb may match a key; where it
-	// answers false, the command need be no op. nil: any key may be matched.
-	Could func(verb string, key []byte) bool
+	// Could returns what reports whether a rule that names a verb may match a
+	// key; where that answers false, the command need be no op. It may be
+	// remembered. nil: any key may be matched.
+	Could func(verb string) func(key []byte) bool
 }
 
 // A Tracker follows one Redis connection; see [wire.Tracker] for how it is
@@ -321,7 +322,7 @@ func (t *Tracker) could() bool {
 		return true
 	}
 	key := t.req.arg(at)
-	return key == nil || t.opt.Could(name, key)
+	return key == nil || t.opt.Could(name)(key)
 }
 
 func (t *Tracker) requestMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
