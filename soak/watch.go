@@ -140,10 +140,14 @@ func (d *daemon) usage() (u usage, err error) {
 	return u, nil
 }
 
-// perConnection is what one may cost at most of resident memory, in KiB: two
-// goroutines, two small buffers, what the parsers know, and as much again for
-// the collector.
-const perConnection = 96
+// What lockfaultd may take of resident memory at most, in KiB: the ledger and
+// the caches, which are full after a few minutes, and for each connection two
+// goroutines, two small buffers and what the parsers know; all of it with as
+// much again for the collector.
+const (
+	allInAll      = 256 << 10
+	perConnection = 64
+)
 
 // end sees whether everything was given back, ends lockfaultd and reads its
 // history.
@@ -152,7 +156,7 @@ func (d *daemon) end(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if most := 64<<10 + d.high.files/2*perConnection; d.high.resident > most {
+	if most := allInAll + d.high.files/2*perConnection; d.high.resident > most {
 		err = fmt.Errorf("lockfaultd took %d MiB of memory, expected at most %d", d.high.resident>>10, most>>10)
 	}
 	if serr := d.cmd.Process.Signal(syscall.SIGTERM); serr != nil {
