@@ -237,7 +237,10 @@ func (d *daemon) legs(p config.Proxy) proxy.Legs {
 func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	wants := d.wants(r.Protocol)
 	if r.Protocol == lock.Redis {
-		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys})
+		leaves := func(what string) {
+			d.log.Info("the upstream names other addresses: the client may go on past the proxy", "session", session, "upstream", r.Name, "by", what)
+		}
+		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys, Leaves: leaves})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 	}
 	pair := r.Legs.(*legs.Postgres)

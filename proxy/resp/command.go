@@ -29,6 +29,7 @@ const (
 	monitorVerb
 	replconfVerb
 	syncVerb
+	placeVerb // it asks where servers are
 )
 
 // A command is a command's name in capitals, and what is known of it. The name
@@ -108,6 +109,12 @@ func lookupControl(name []byte) command {
 		return command{"SYNC", syncVerb}
 	case "PSYNC":
 		return command{"PSYNC", syncVerb}
+	case "CLUSTER":
+		return command{"CLUSTER", placeVerb}
+	case "SENTINEL":
+		return command{"SENTINEL", placeVerb}
+	case "ROLE":
+		return command{"ROLE", placeVerb}
 	}
 	return lookupTopic(name)
 }
@@ -151,7 +158,7 @@ func (c command) prepare(argc int64) plan {
 		p.watch = p.may
 	case scriptVerb, selectVerb, clientVerb:
 		p.keep, p.watch = min(all, 2), true
-	case replconfVerb:
+	case replconfVerb, placeVerb:
 		p.keep = min(all, 1)
 	case subscribeVerb:
 		p.keep = all

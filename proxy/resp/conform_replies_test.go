@@ -298,3 +298,27 @@ func TestC103ClientSideCaching(t *testing.T) {
 		t.Errorf("only %d invalidations came between", n)
 	}
 }
+
+// What names another address is passed on as it is, and told.
+func TestC101LeadingAway(t *testing.T) {
+	for what, s := range map[string][2]string{
+		"MOVED": {lines("GET a;GET a"), "-MOVED 3999 10.0.0.9:6381\r\n$-1\r\n"}, "ASK": {lines("GET a;ASKING;GET a"), "-ASK 3999 10.0.0.9:6381\r\n+OK\r\n$-1\r\n"},
+		"CLUSTER SLOTS": {lines("cluster slots"), "*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$8\r\n10.0.0.9\r\n:6381\r\n"}, "CLUSTER SHARDS": {lines("CLUSTER SHARDS"), "*0\r\n"}, "CLUSTER NODES": {lines("CLUSTER NODES"), "$1\r\nx\r\n"},
+		"SENTINEL": {lines("SENTINEL get-master-addr-by-name m"), "*2\r\n$8\r\n10.0.0.9\r\n$4\r\n6381\r\n"}, "ROLE": {lines("ROLE"), "*1\r\n+master\r\n"},
+		"MOVING": {lines("HELLO 3;GET a"), "%0\r\n>4\r\n$6\r\nMOVING\r\n:1\r\n:15\r\n$13\r\n10.0.0.9:6381\r\n_\r\n"},
+		"":       {lines("CLUSTER INFO;CLUSTER KEYSLOT a;GET a;PING"), "$1\r\nx\r\n:1\r\n-MOVEDX y\r\n+PONG\r\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			told := ""
+			opt := testOptions()
+			opt.Leaves = func(what string) { told += what }
+			tr := NewTracker(opt)
+			play(t, tr, ">"+s[0]+s[0]+nx, "<"+s[1]+s[1]+":1\r\n", "="+nxOp(`db0 "k"`)+" granted")
+			if told != what || tr.told {
+				t.Errorf("told %q", told)
+			}
+			play(t, newTracker(), ">"+s[0]+nx, "<"+s[1]+":1\r\n", "="+nxOp(`db0 "k"`)+" granted")
+		})
+	}
+	fly(t, testbed.Redis(t), []flight{{"live", lines("ROLE;P1;CLUSTER SLOTS;P2;SENTINEL MASTERS;ASKING;READONLY;P3"), probed(3), "1 done, 2 done, 3 done"}})
+}

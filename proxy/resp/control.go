@@ -42,6 +42,8 @@ func (t *Tracker) control(e *entry) {
 		}
 	case syncVerb:
 		e.act = blinds
+	case placeVerb:
+		t.leaving()
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	punsubscribed
 	sunsubscribed
 	published
+	moving
 )
 
 func topicOf(text []byte) topic {
@@ -33,6 +34,8 @@ func topicOf(text []byte) topic {
 		return sunsubscribed
 	case "message", "pmessage", "smessage":
 		return published
+	case "MOVING":
+		return moving
 	}
 	return noTopic
 }

@@ -96,6 +96,9 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 	r := &t.rep
 	switch {
 	case r.aside:
+		if r.want && r.answer.topic == moving {
+			t.leave("MOVING")
+		}
 		if r.answer.topic.confirms() && r.want {
 			marks, e := t.confirmable(marks)
 			return t.confirm(marks, e)
@@ -109,6 +112,9 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 		}
 	}
 	t.subs.trailing = false
+	if r.want && r.answer.isError() {
+		t.redirected(&r.answer)
+	}
 	switch {
 	case t.tx.running:
 		return t.element(marks)

@@ -24,6 +24,11 @@ type Options struct {
 	// key; where that answers false, the command need be no op. It may be
 	// remembered. nil: any key may be matched.
 	Could func(verb string) func(key []byte) bool
+
+	// Leaves is told, at most once a connection, what has named other addresses
+	// to the client, at which it may go on past the proxy: a command's name,
+	// MOVED, ASK or MOVING. nil: nobody wants to know.
+	Leaves func(what string)
 }
 
 // A Tracker follows one Redis connection; see [wire.Tracker] for how it is
@@ -43,6 +48,7 @@ type Tracker struct {
 	blindOut bool // client to upstream is not read any more
 	blindIn  bool // upstream to client is not read any more
 	told     bool // a Blind mark has been given
+	left     bool // Leaves was told
 	late     bool // whose the frame at hand is can be told at its end only
 
 	careful bool // every request is an entry, since an AUTH's reply may be missing
@@ -72,7 +78,9 @@ func NewTracker(opt Options) *Tracker {
 	if opt.Scripts == nil {
 		opt.Scripts = NewScripts()
 	}
-	return &Tracker{opt: opt}
+	t := &Tracker{opt: opt}
+	t.rep.pushes = opt.Leaves != nil
+	return t
 }
 
 // ClientName returns the name that the client has given itself with CLIENT
