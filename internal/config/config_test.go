@@ -86,6 +86,67 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// What each mode trusts, tried on a handshake.
+func TestModes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ours, others := testbed.NewAuthority(t, "ours"), testbed.NewAuthority(t, "others")
+	servers := map[string]*tls.Config{}
+	for name, at := range map[string]struct {
+		by   *testbed.Authority
+		host string
+	}{"right": {ours, "db"}, "another name": {ours, "elsewhere"}, "another CA": {others, "db"}} {
+		cert, key := at.by.Issue(t, "cert", at.host)
+		conf, err := ClientLeg{Cert: cert, Key: key}.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[name] = conf
+	}
+	for mode, trusted := range map[string][]string{
+		Require: {"right", "another name", "another CA"}, VerifyCA: {"right", "another name"}, VerifyFull: {"right"},
+	} {
+		l := UpstreamLeg{Mode: mode, CA: ours.File}
+		if mode == Require {
+			l.CA = ""
+		}
+		conf, err := l.Load("db:5432")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, server := range servers {
+			err := shake(t, server, conf)
+			if (err == nil) != slices.Contains(trusted, name) {
+				t.Errorf("%s, %s: %v", mode, name, err)
+			}
+		}
+	}
+	l := UpstreamLeg{Mode: VerifyFull, CA: ours.File, ServerName: "elsewhere"}
+	if conf, err := l.Load("db:5432"); err != nil || conf.ServerName != "elsewhere" {
+		t.Errorf("%v, %v", conf, err)
+	}
+}
+
+// shake does a handshake and returns the client's error.
+func shake(t *testing.T, server, client *tls.Config) error {
+	t.Helper()
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		if c, err := ln.Accept(); err == nil {
+			_ = c.(*tls.Conn).Handshake()
+			c.Close()
+		}
+	}()
+	c, err := tls.Dial("tcp", ln.Addr().String(), client)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
 // Paths are relative to the file that names them.
 func TestTLSFilesBesideTheConfig(t *testing.T) {
 	dir := t.TempDir()

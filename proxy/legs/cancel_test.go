@@ -90,7 +90,7 @@ func ways(conf *tls.Config) []way {
 // A cancel request, long or short, ends the statement of the session whose key
 // it names, in whatever way and at whichever listener it comes.
 func TestC024CancelRequests(t *testing.T) {
-	old, newer := secure(t, testbed.Postgres(t)), secure(t, testbed.Postgres18(t))
+	old, newer := postgres15(t), postgres18(t)
 	for name, s := range map[string]*secureServer{"16 bytes, 15": old, "long, 18": newer} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
@@ -154,7 +154,7 @@ func TestC024CancelWaitsForTheUpstream(t *testing.T) {
 // A key that nobody issued goes to the listener's own upstream, as does one
 // whose session has ended.
 func TestC025UnknownKey(t *testing.T) {
-	s := testbed.Postgres(t)
+	s := postgres15(t)
 	h := newHouse(t)
 	own, accepted := echoless(t)
 	at, session := h.postgres(own, nil, nil), h.postgres(s.Addr(), nil, nil)
@@ -206,7 +206,7 @@ func echoless(t *testing.T) (string, chan net.Conn) {
 // A cancel request is not held by what holds its session, and the error that
 // comes of it waits behind the reply that is held.
 func TestC026CancelOfAHeldSession(t *testing.T) {
-	s := testbed.Postgres(t)
+	s := postgres15(t)
 	rule, err := fault.Parse("stall-after", "INSERT=10m")
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestC026CancelOfAHeldSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Exec(t.Context(), "CREATE TABLE held (n int)"); err != nil {
+	if _, err := c.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS held (n int)"); err != nil {
 		t.Fatal(err)
 	}
 	request := cancelOf(c)
@@ -234,7 +234,7 @@ func TestC026CancelOfAHeldSession(t *testing.T) {
 	}
 	seen := make(chan string, 64)
 	go receive(front, seen)
-	awaitSleep(t, s, 1)
+	awaitSleep(t, s.Server, 1)
 	to := dial(t, address)
 	send(t, to, request)
 	if got := rest(t, to); got != "" {

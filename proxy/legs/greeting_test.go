@@ -218,21 +218,15 @@ func TestC030Garbage(t *testing.T) {
 // What protocol a client wants is the server's to accept or refuse, and what
 // comes before that is answered as the server would.
 func TestC031OtherProtocols(t *testing.T) {
-	t.Run("15", func(t *testing.T) { asItself(t, testbed.Postgres(t), false) })
-	t.Run("15 with TLS", func(t *testing.T) { asItself(t, testbed.Postgres(t), true) })
-	t.Run("18", func(t *testing.T) { asItself(t, testbed.Postgres18(t), false) })
-	t.Run("18 with TLS", func(t *testing.T) { asItself(t, testbed.Postgres18(t), true) })
+	t.Run("15 without TLS", func(t *testing.T) { asItself(t, testbed.Postgres(t), nil) })
+	t.Run("15", func(t *testing.T) { asItself(t, postgres15(t).Server, postgres15(t).own) })
+	t.Run("18", func(t *testing.T) { asItself(t, postgres18(t).Server, postgres18(t).own) })
 }
 
 // asItself compares what a server and a proxy before it answer. A list of
 // writes is sent one by one, each after a byte of answer to the one before.
-func asItself(t *testing.T, s *testbed.Server, withTLS bool) {
-	h := newHouse(t)
-	var conf *tls.Config
-	if withTLS {
-		own := secure(t, s)
-		conf = own.own
-	}
+func asItself(t *testing.T, s *testbed.Server, conf *tls.Config) {
+	h, withTLS := newHouse(t), conf != nil
 	address := h.postgres(s.Addr(), conf, nil)
 	user := "user\x00postgres\x00\x00"
 	for name, writes := range map[string][]string{

@@ -16,25 +16,6 @@ import (
 	"github.com/lockfaultd/lockfaultd/proxy/legs"
 )
 
-// A secureServer is a Postgres with TLS, and the certificate that it shows.
-type secureServer struct {
-	*testbed.Server
-	authority *testbed.Authority
-	own       *tls.Config
-}
-
-func secure(t *testing.T, s *testbed.Server) *secureServer {
-	t.Helper()
-	a := authority(t)
-	cert, key := a.Issue(t, "server", "127.0.0.1", "localhost")
-	testbed.SecurePostgres(t, s, cert, key, a.File)
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &secureServer{s, a, &tls.Config{Certificates: []tls.Certificate{pair}}}
-}
-
 // A client tries to log in with the settings of a connection string.
 type client struct {
 	name  string
@@ -86,8 +67,8 @@ func settings(address, user, more string) string {
 // the legs never make by themselves: a list of mechanisms that is changed where
 // it need not be, or not where it has to be.
 func TestC027ChannelBinding(t *testing.T) {
-	t.Run("15", func(t *testing.T) { binding(t, testbed.Postgres(t)) })
-	t.Run("18", func(t *testing.T) { binding(t, testbed.Postgres18(t)) })
+	t.Run("15", func(t *testing.T) { binding(t, postgres15(t)) })
+	t.Run("18", func(t *testing.T) { binding(t, postgres18(t)) })
 }
 
 const (
@@ -100,8 +81,7 @@ const (
 	plainLeg = "sslmode=disable "
 )
 
-func binding(t *testing.T, plain *testbed.Server) {
-	s := secure(t, plain)
+func binding(t *testing.T, s *secureServer) {
 	h := newHouse(t)
 	h.strip = map[string]bool{"stripped": true, "relayed": false}
 	own, up := shown(t, s.authority, "proxy"), trusting(t, s.authority)
@@ -167,7 +147,7 @@ func explained(t *testing.T, log, text string) {
 
 // TLS on either leg with every method to log in, for clients old and new.
 func TestTLSLogins(t *testing.T) {
-	s := secure(t, testbed.Postgres18(t))
+	s := postgres18(t)
 	h := newHouse(t)
 	up := trusting(t, s.authority)
 	withCert := up.Clone()
@@ -212,7 +192,7 @@ func TestTLSLogins(t *testing.T) {
 // Direct TLS is between a client and lockfaultd; whether the upstream can do
 // it does not matter.
 func TestC021DirectTLSToAnOldServer(t *testing.T) {
-	old, newer := secure(t, testbed.Postgres(t)), secure(t, testbed.Postgres18(t))
+	old, newer := postgres15(t), postgres18(t)
 	h := newHouse(t)
 	direct := &legs.Postgres{Policy: h.policy(newer.Addr(), newer.own, trusting(t, newer.authority)), Cancels: &h.cancels, Direct: true}
 	impossible := &legs.Postgres{Policy: h.policy(old.Addr(), old.own, trusting(t, old.authority)), Cancels: &h.cancels, Direct: true}
