@@ -42,8 +42,12 @@ func FuzzTracker(f *testing.F) {
 			t.Fatalf("in one piece:\n%s\nskipping, in pieces of %d:\n%s", whole.text(), int(cut)+1, skipping.text())
 		}
 		for _, tr := range []*Tracker{whole.tracker, pieces.tracker} {
-			if cap(tr.client.buf) > 2*wire.MaxHeld || cap(tr.upstream.buf) > 2*wire.MaxHeld {
-				t.Fatal("a header's length was believed")
+			received := int(tr.client.pos + tr.upstream.pos)
+			if n := cap(tr.client.buf) + cap(tr.upstream.buf); n > 4*received+64<<10 || n > 4*wire.MaxHeld {
+				t.Fatalf("%d bytes are copied of %d", n, received)
+			}
+			if n := tr.asked.len(); n > received/headSize+1 || cap(tr.asked.list) > 4*n+4*keepAsked+received/headSize {
+				t.Fatalf("%d requests in %d places after %d bytes", n, cap(tr.asked.list), received)
 			}
 		}
 	})
