@@ -81,24 +81,28 @@ func (c *cache) source(ctx context.Context, pkg string) (string, error) {
 // versionFile holds the version of a source.
 const versionFile = "debian-version"
 
-// program returns the unpacked files of a Debian package, in the version of a source.
-func (c *cache) program(ctx context.Context, pkg, source string) (string, error) {
+// programs returns the unpacked files of Debian packages, in the version of a source.
+func (c *cache) programs(ctx context.Context, source string, packages ...string) (string, error) {
 	version, err := os.ReadFile(filepath.Join(source, versionFile))
 	if err != nil {
 		return "", err
 	}
-	return c.made(pkg+".files", func(dir string) error {
+	return c.made(strings.Join(packages, "+"), func(dir string) error {
 		if err := c.update(ctx); err != nil {
 			return err
 		}
-		if _, err := c.apt(ctx, dir, "apt-get", "download", "-qq", pkg+"="+string(version)); err != nil {
-			return err
+		for _, pkg := range packages {
+			if _, err := c.apt(ctx, dir, "apt-get", "download", "-qq", pkg+"="+string(version)); err != nil {
+				return err
+			}
 		}
 		found, _ := filepath.Glob(filepath.Join(dir, "*.deb")) // the pattern is well-formed
-		if len(found) != 1 {
-			return fmt.Errorf("unpack %s: %d archives, want one", pkg, len(found))
+		for _, f := range found {
+			if err := errors.Join(command(ctx, dir, nil, "dpkg-deb", "-x", f, dir), os.Remove(f)); err != nil {
+				return err
+			}
 		}
-		return errors.Join(command(ctx, dir, nil, "dpkg-deb", "-x", found[0], dir), os.Remove(found[0]))
+		return nil
 	})
 }
 

@@ -26,41 +26,46 @@ func startPostgres(ctx context.Context, _, dir string) (*testbed.Server, error) 
 // startSame starts the Postgres that the source is of: its tests know every word
 // of its answers.
 func startSame(ctx context.Context, source, dir string) (*testbed.Server, error) {
-	found, _ := filepath.Glob(filepath.Join(source, serverFiles, "usr/lib/postgresql/*/bin")) // the pattern is well-formed
-	if len(found) != 1 {
-		return nil, fmt.Errorf("find the fetched Postgres: %d, want one", len(found))
-	}
-	root := filepath.Join(source, serverFiles)
-	bin, err := filepath.Rel(root, found[0])
+	bin, err := programsOf(source)
 	if err != nil {
 		return nil, err
 	}
-	return testbed.StartPostgresIn(ctx, root, bin, dir, "max_prepared_transactions=20")
+	return testbed.StartPostgresIn(ctx, filepath.Join(source, serverFiles), bin, dir, "max_prepared_transactions=20")
+}
+
+// programsOf returns where in serverFiles the fetched Postgres has its programs.
+func programsOf(source string) (string, error) {
+	root := filepath.Join(source, serverFiles)
+	found, _ := filepath.Glob(filepath.Join(root, "usr/lib/postgresql/*/bin")) // the pattern is well-formed
+	if len(found) != 1 {
+		return "", fmt.Errorf("find the fetched Postgres: %d, want one", len(found))
+	}
+	return filepath.Rel(root, found[0])
 }
 
 // serverFiles is the folder of the fetched server in that of the built suites.
 const serverFiles = "server"
 
-// programs returns where the newest Postgres of the machine has its programs
-// and its major version.
-func programs() (dir, major string, err error) {
+// majorVersion returns that of the newest Postgres of the machine.
+func majorVersion() (string, error) {
 	best := 0
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
 	for _, f := range found {
 		var n int
-		if _, err := fmt.Sscanf(f, "/usr/lib/postgresql/%d/", &n); err == nil && n > best {
-			best, dir = n, filepath.Dir(f)
+		if _, err := fmt.Sscanf(f, "/usr/lib/postgresql/%d/", &n); err == nil {
+			best = max(best, n)
 		}
 	}
 	if best == 0 {
-		return "", "", errors.New("find Postgres: none in /usr/lib/postgresql; on Debian: apt-get install postgresql")
+		return "", errors.New("find Postgres: none in /usr/lib/postgresql; on Debian: apt-get install postgresql")
 	}
-	return dir, fmt.Sprint(best), nil
+	return fmt.Sprint(best), nil
 }
 
-// builtPostgres fetches Postgres and its source, and builds what its suites need.
+// builtPostgres fetches Postgres, server and psql, and the source of the same
+// version, and builds what its suites need.
 func builtPostgres(ctx context.Context, c *cache) (string, error) {
-	_, major, err := programs()
+	major, err := majorVersion()
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +73,7 @@ func builtPostgres(ctx context.Context, c *cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	server, err := c.program(ctx, "postgresql-"+major, source)
+	server, err := c.programs(ctx, source, "postgresql-"+major, "postgresql-client-"+major)
 	if err != nil {
 		return "", err
 	}
@@ -114,12 +119,12 @@ func pgRegress(ctx context.Context, j job, part, program, schedule string, more 
 	if err := copyOf(ctx, j, part); err != nil {
 		return nil, err
 	}
-	bin, _, err := programs()
+	bin, err := programsOf(j.source)
 	if err != nil {
 		return nil, err
 	}
 	args := append([]string{
-		"--inputdir=" + j.dir, "--outputdir=" + j.dir, "--dlpath=" + j.dir, "--bindir=" + bin,
+		"--inputdir=" + j.dir, "--outputdir=" + j.dir, "--dlpath=" + j.dir, "--bindir=" + filepath.Join(j.source, serverFiles, bin),
 		"--host=" + j.host, "--port=" + j.port, "--user=postgres", "--schedule=" + filepath.Join(j.dir, schedule),
 	}, more...)
 	r := results{}
