@@ -14,9 +14,10 @@ demo: ## catch a lost update on real Redis and Postgres, in about two minutes
 	@go run ./internal/demo
 
 test: ## every test, against real servers, under the race detector
-	./scripts/need.sh redis postgres postgres18 python cc ioredis
+	./scripts/need.sh redis postgres postgres18 python cc ioredis suites
 	@$(MAKE) --no-print-directory check
 	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
+	go run ./conformance -suites libpq_pipeline,isolation -ways armed
 
 check: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo 'run gofmt -w on these'; exit 1; }

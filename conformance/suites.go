@@ -10,6 +10,7 @@ func allSuites() []suite {
 		{name: "redis", protocol: "redis", start: startRedis, prepare: fetchRedis, run: runRedis, races: []string{
 			"PUBLISH/SUBSCRIBE after UNSUBSCRIBE without arguments",
 			"Blocking XREADGROUP: flushed DB",
+			"BRPOPLPUSH does not affect WATCH while still blocked",
 		}},
 	}
 }
@@ -17,7 +18,7 @@ func allSuites() []suite {
 // unavailable says what is not run, and why.
 var unavailable = []string{
 	"ioredis        not run: its package in the npm registry has no tests",
-	"psycopg        not run: Debian's archive lists its source but no longer has it",
+	"psycopg        not run: Debian's archive lists its source, but the files are not there",
 }
 
 func suiteNames() []string {
