@@ -171,3 +171,16 @@ func quickest(sql string) time.Duration {
 	}
 	return least
 }
+
+// Many statements with long lists keep no more than their text is worth, and
+// still say what they do.
+func TestReadingIsWeighed(t *testing.T) {
+	sql := strings.Repeat("update t set a=1"+strings.Repeat(",a=1", maxSlots-1)+";", 500)
+	list := readSQL(sql, false)
+	if got, most := weigh(list), budgetTimes*len(sql)+budgetLeast+templateBytes*len(list); got > most || len(list) != 500 {
+		t.Fatalf("%d templates of %d bytes, expected at most %d", len(list), got, most)
+	}
+	if first, last := list[0], list[499]; len(first.set) != maxSlots || len(last.set) > 0 || !last.shape.Opaque || last.kind != lock.Write || last.shape.Table != "t" {
+		t.Errorf("the first %s, the last %s", line(first), line(last))
+	}
+}
