@@ -395,9 +395,10 @@ func TestWants(t *testing.T) {
 func TestSecretsAreNotKept(t *testing.T) {
 	for _, request := range []string{
 		words("AUTH user hunter2"), words("HELLO 3 AUTH user hunter2 SETNAME n"), words("ACL SETUSER u >hunter2"),
+		words("HELLO 3 SETNAME AUTH AUTH user hunter2"), words("CONFIG SET masterauth hunter2"), words("MIGRATE h 1 k 0 9 AUTH hunter2"), words("MIGRATE h 1 k 0 9 AUTH2 user hunter2"),
 		words("CONFIG SET requirepass hunter2"), "AUTH hunter2\r\n", "HELLO 3 AUTH user hunter2\r\n", "CONFIG SET requirepass hunter2\r\n",
 	} {
-		tr := newTracker("AUTH", "HELLO", "ACL", "CONFIG")
+		tr := newTracker("AUTH", "HELLO", "ACL", "CONFIG", "MIGRATE")
 		for _, c := range []byte(request) {
 			tr.Client([]byte{c}, nil)
 			if request[0] == '*' && strings.Contains(string(tr.req.buf[:cap(tr.req.buf)]), "hunter2") {

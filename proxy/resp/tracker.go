@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"fmt"
 	"sync/atomic"
 
@@ -212,89 +211,6 @@ func (t *Tracker) giveUp(marks []wire.Mark, at int64, why string) []wire.Mark {
 	return marks
 }
 
-// choose decides what the command whose name has been read may become.
-func (t *Tracker) choose() {
-	name := upper(t.req.arg(0))
-	p := lookup(name).prepare(t.req.argc)
-	if t.opt.Wants != nil && len(name) > 0 {
-		if p.cmd.name == "" {
-			p.cmd.name = t.intern(name)
-		}
-		if p.wanted = t.opt.Wants(p.cmd.name); p.wanted {
-			p.may = true
-			p.keep = max(p.keep, keyAt(p.cmd.name))
-		}
-	}
-	t.req.plan, t.req.chosen, t.script, t.option = p, true, nil, 0
-}
-
-func (t *Tracker) intern(name []byte) string {
-	if s, ok := t.verbs[string(name)]; ok {
-		return s
-	}
-	s := string(name)
-	if t.verbs == nil {
-		t.verbs = make(map[string]string)
-	}
-	if len(t.verbs) < 512 {
-		t.verbs[s] = s
-	}
-	return s
-}
-
-// reconsider looks at the newest argument of a watched request.
-func (t *Tracker) reconsider() {
-	r, i := &t.req, len(t.req.args)-1
-	switch r.plan.cmd.verb {
-	case helloVerb:
-		t.reconsiderHello(i)
-	case scriptVerb:
-		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("LOAD")))
-	case clientVerb:
-		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("SETNAME")) && !bytes.EqualFold(r.arg(1), []byte("REPLY")))
-	case evalVerb, evalSHAVerb:
-		t.reconsiderScript(i)
-	}
-	r.plan.watch = r.plan.watch && (r.plan.guess || r.plan.cmd.verb == helloVerb)
-}
-
-// reconsiderHello looks at argument i, and has the two behind AUTH left out.
-func (t *Tracker) reconsiderHello(i int) {
-	switch opt := t.req.arg(i); {
-	case i < max(t.option, 2):
-	case bytes.EqualFold(opt, []byte("AUTH")):
-		t.req.mute = 2
-		t.option = i + 3
-	case bytes.EqualFold(opt, []byte("SETNAME")):
-		t.option = i + 2
-	}
-}
-
-// reconsiderScript looks at argument i: the script, or one by which a script
-// that is not known is guessed.
-func (t *Tracker) reconsiderScript(i int) {
-	r := &t.req
-	if i > digestAt {
-		r.stop(r.plan.guess && !r.suits(i))
-		return
-	}
-	t.script = t.program()
-	r.plan.guess = t.script == nil && r.beginGuess()
-	r.stop(!r.plan.guess && (t.script == nil || t.script.effect == noEffect))
-}
-
-// stop makes the request a plain one, if so; one that a rule wants stays.
-func (r *requests) stop(so bool) {
-	if !so {
-		return
-	}
-	r.plan.watch, r.plan.guess = false, false
-	if r.plan.wanted {
-		return
-	}
-	r.plan.may, r.plan.keep = false, min(r.plan.keep, 1)
-}
-
 // request takes in a whole request.
 func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	if !t.req.chosen {
@@ -388,14 +304,4 @@ func (t *Tracker) settled(e *entry) {
 		t.shaky--
 		t.careful = t.doubt || t.shaky > 0
 	}
-}
-
-// upper turns a command's name into capitals, in place.
-func upper(name []byte) []byte {
-	for i, c := range name {
-		if c >= 'a' && c <= 'z' {
-			name[i] = c - 'a' + 'A'
-		}
-	}
-	return name
 }
