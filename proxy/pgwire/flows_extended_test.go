@@ -175,6 +175,14 @@ var extendedFlows = []flow{
 		ask UPDATE counter write tx1i [PBE]
 		got UPDATE done rows=1 [12C]
 		end UPDATE done [Z]`},
+	{"a name that upstream had lost", nil, []any{
+		fe{p("s", sqlRead), syn}, be{parsed, z('I')},
+		fe{q("do $$begin execute 'deallocate s'; end$$"), p("s", sqlWrite), syn}, be{c("DO"), z('I'), parsed, z('I')},
+		fe{b("", "s", "1", "1"), e(""), syn}, be{boundOK, c("UPDATE 1"), z('I')},
+	}, `
+		ask UPDATE counter write tx1i [BE]
+		got UPDATE done rows=1 [2C]
+		end UPDATE done [Z]`},
 	{"DISCARD ALL that failed", nil, []any{
 		fe{p("old", sqlRead), syn}, be{parsed, z('I')},
 		fe{q("discard all")}, be{bad("25001"), z('I')},

@@ -24,6 +24,7 @@ func TestIdleTrackersAreSmall(t *testing.T) {
 	turns := encode(t, append(started[:2:2],
 		fe{q("select '" + strings.Repeat("x", 100_000) + "'")}, be{rowd("x", 25), data(strings.Repeat("x", 100_000)), c("SELECT 1"), z('I')},
 		append(many, syn), append(replies, z('I')),
+		fe{q("select '" + strings.Repeat("x", 30_000) + "'")}, be{rowd("x", 25), c("SELECT 1"), z('I')},
 		fe{q("begin; savepoint a; savepoint b"), q("commit")}, be{c("BEGIN"), c("SAVEPOINT"), c("SAVEPOINT"), z('T'), c("COMMIT"), z('I')},
 		fe{p("", sqlRead), b("x", "", "1"), e("x"), syn}, be{parsed, boundOK, data("7"), c("SELECT 1"), z('I')},
 		fe{q("select 1")}, be{rowd("x", 25), data("1"), c("SELECT 1"), z('I')}))

@@ -110,7 +110,7 @@ func (t *Tracker) takeStartup(m *message) {
 	case 'K':
 		t.takeKey(m)
 	case 'R':
-		if list, ok := withoutPlus(m); ok && t.opt.StripPlus {
+		if list, ok := withoutPlus(m); ok { // only if it was to be kept
 			t.marks = append(t.marks, wire.Mark{Kind: wire.Answer, Start: m.start, End: m.end, Bytes: list})
 		}
 	}
