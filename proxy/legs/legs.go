@@ -98,18 +98,8 @@ func closing(ctx context.Context, c net.Conn) (stop func()) {
 	}
 }
 
-// secured is a TLS connection. Many peers close without a close_notify: where
-// it is missing, the stream ends all the same, since both protocols tell their
-// messages' lengths.
+// secured is a TLS connection.
 type secured struct{ *tls.Conn }
-
-func (s secured) Read(p []byte) (int, error) {
-	n, err := s.Conn.Read(p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
-	}
-	return n, err
-}
 
 // CloseWrite ends the outgoing stream and, so that a peer that does not know
 // half-closed TLS hears of it too, that of the connection below.

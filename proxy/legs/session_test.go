@@ -3,6 +3,7 @@ package legs_test
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -35,5 +36,27 @@ func TestOwnerOverTLS(t *testing.T) {
 		if got, want := <-o.asked, c.LocalAddr().String(); got.String() != want {
 			t.Errorf("the owner of %s was looked up, want that of %s", got, want)
 		}
+	}
+}
+
+// A client that ends its stream without TLS's close_notify still gets the
+// replies to what it has sent.
+func TestEndWithoutCloseNotify(t *testing.T) {
+	h, a := newHouse(t), authority(t)
+	upstream, accepted := echoless(t)
+	c := dial(t, h.redis(upstream, shown(t, a, "proxy"), nil))
+	s := tls.Client(c, trusting(t, a))
+	send(t, s, "PING\r\n")
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	u := <-accepted
+	if got := rest(t, u); got != "PING\r\n" {
+		t.Errorf("the upstream read %q", got)
+	}
+	send(t, u, "+PONG\r\n")
+	u.Close()
+	if got := rest(t, s); got != "+PONG\r\n" {
+		t.Errorf("the client read %q", got)
 	}
 }
