@@ -89,6 +89,10 @@ func TestC091PushInsideAnArray(t *testing.T) {
 		{"3, nothing that matters", lines("HELLO 3;SUBSCRIBE a;MULTI;PING;PUBLISH a x;PING;EXEC;P3"), probed(3), "3 done"},
 		{"2", lines("MULTI;P1;SUBSCRIBE a;PUBLISH a x;P2;UNSUBSCRIBE;EXEC;P3"), probed(3), "1 done, 2 done, 3 done"},
 	})
+	// Later ones put it behind that reply, where the subscription may have ended.
+	play(t, newTracker(), ">"+lines("MULTI;SUBSCRIBE a;PUBLISH a x;UNSUBSCRIBE;EXEC")+nx,
+		"<+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n"+
+			"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n:1\r\n", "="+nxOp(`db0 "k"`)+" granted")
 	const invalidate = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"
 	play(t, newTracker(), ">"+words("HELLO 3")+words("MGET a b")+nx, "<%1\r\n+proto\r\n:3\r\n*2\r\n$1\r\na\r\n"+invalidate+"$1\r\nb\r\n"+invalidate+":1\r\n", "="+nxOp(`db0 "k"`)+" granted")
 	play(t, newTracker(), ">"+words("HELLO 3")+words("MULTI")+nx+nx+words("EXEC")+nx,
@@ -112,6 +116,7 @@ func TestC093ReplyModes(t *testing.T) {
 		{"skip RESET", lines("CLIENT REPLY SKIP;RESET;P1"), probed(1), "1 done"},
 		{"off RESET", lines("CLIENT REPLY OFF;P1;RESET;P2"), probed(2), "1 unknown, 2 done"},
 		{"off skip on", lines("CLIENT REPLY OFF;CLIENT REPLY SKIP;P1;CLIENT REPLY ON;P2"), probed(2), "1 unknown, 2 done"},
+		{"off skip RESET", lines("CLIENT REPLY OFF;CLIENT REPLY SKIP;RESET;P1"), probed(1), "1 done"},
 		{"off off on on", lines("CLIENT REPLY OFF;CLIENT REPLY OFF;P1;CLIENT REPLY ON;P2;CLIENT REPLY ON;P3"), probed(3), "1 unknown, 2 done, 3 done"},
 		{"off, a transaction, on", lines("CLIENT REPLY OFF;MULTI;P1;EXEC;P2;CLIENT REPLY ON;P3"), probed(3), "1 unknown, 2 unknown, 3 done"},
 		{"off, SELECT, on", lines("CLIENT REPLY OFF;SELECT 3;CLIENT REPLY ON;P1"), probed(1), "1 done"},

@@ -56,6 +56,7 @@ func TestC089EndOfSubscriptionUnasked(t *testing.T) {
 		"before a subscription":    {lines("SSUBSCRIBE c"), ended + ">3\r\n$10\r\nssubscribe\r\n$1\r\nc\r\n:2\r\n"},
 		"before an end asked for":  {lines("SUNSUBSCRIBE b;GET a"), ended + ">3\r\n$12\r\nsunsubscribe\r\n$1\r\nb\r\n:0\r\n$-1\r\n"},
 		"before the end of all":    {lines("SUNSUBSCRIBE;GET a"), ended + ">3\r\n$12\r\nsunsubscribe\r\n$1\r\nb\r\n:0\r\n$-1\r\n"},
+		"before an end refused":    {lines("SUNSUBSCRIBE b;GET a"), ended + "-NOPERM x\r\n$-1\r\n"},
 		"before a command's reply": {lines("GET a;SUNSUBSCRIBE b"), ended + "$-1\r\n" + ">3\r\n$12\r\nsunsubscribe\r\n$1\r\nb\r\n:0\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
