@@ -169,7 +169,9 @@ func (l *link) copy(s *Stream, from, to net.Conn, source, sink string) {
 		s.add(buf[:n])
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
-				l.reset("write to " + sink + ": " + reason(err))
+				// What the sink said before it went is still to be passed on; the
+				// other direction ends with it.
+				l.broke("write to " + sink + ": " + reason(err))
 				return
 			}
 		}

@@ -172,6 +172,31 @@ func TestRecorderPassesHalfCloseOn(t *testing.T) {
 	}
 }
 
+// A server that refuses a client writes why and closes, whatever else the client is
+// still sending. That must arrive as it does without a recorder.
+func TestRecorderPassesLastWordsOn(t *testing.T) {
+	r, err := Start(upstream(t, func(c *net.TCPConn) {
+		defer c.Close()
+		_, _ = io.ReadFull(c, make([]byte, 10)) // the client tells
+		_, _ = c.Write([]byte("bye"))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	for range 100 {
+		c := dial(t, r)
+		for err := error(nil); err == nil; {
+			_, err = c.Write(make([]byte, 1024))
+		}
+		last := make([]byte, 10)
+		if n, _ := c.Read(last); string(last[:n]) != "bye" {
+			t.Fatalf("got %q, want the last words", last[:n])
+		}
+		c.Close()
+	}
+}
+
 func TestRecorderPassesResetOn(t *testing.T) {
 	reset := make(chan error, 1)
 	r, err := Start(upstream(t, func(c *net.TCPConn) {
