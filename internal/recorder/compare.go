@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Report says how the connections of two recorders compare.
@@ -110,10 +111,16 @@ func closest(o *Conn, inner []*Conn) int {
 func distance(a, b int64) int64 { return max(a, b) - min(a, b) }
 
 // cut reports whether two sides of one connection differ only by what was lost
-// when it broke: the end of a stream, on the side to which it flowed.
+// when it broke: the end of a stream, on the side to which it flowed. A client
+// that is still there has heard all that the server said.
 func cut(o, n *Conn) bool {
-	return (o.Broken != "" || n.Broken != "") &&
-		n.ToUpstream.startOf(&o.ToUpstream) && o.ToClient.startOf(&n.ToClient)
+	if o.Broken == "" && n.Broken == "" || !n.ToUpstream.startOf(&o.ToUpstream) {
+		return false
+	}
+	if gone := strings.Contains(o.Broken, " client: ") || o.Broken == stopped; !gone {
+		return o.ToClient.key() == n.ToClient.key()
+	}
+	return o.ToClient.startOf(&n.ToClient)
 }
 
 func differences(o, n *Conn) []string {

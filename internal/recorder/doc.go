@@ -15,7 +15,7 @@
 // A recorder passes on a half-close as a half-close and a reset as a reset.
 // Bytes that are on their way when a connection is reset may be lost by any
 // proxy, so of a connection that one of the two recorders saw break, a stream may be
-// shorter on the side that it flowed to. Everything before must still be equal; of
+// shorter on the side that it flowed to: to the client only if the client broke it. Everything before must still be equal; of
 // the last, incomplete block of the shorter one only what lies in the first
 // 4 KiB can be compared.
 package recorder
