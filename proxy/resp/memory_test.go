@@ -105,7 +105,7 @@ func TestIdleMemory(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			each, limit := int64(after.HeapAlloc-before.HeapAlloc)/n, int64(1536)
 			if name == "large" {
-				limit = 8 << 10
+				limit = 3584
 			}
 			if each > limit || trackers[0].told || !trackers[0].queue.empty() {
 				t.Errorf("%d bytes each, want at most %d; told %v", each, limit, trackers[0].told)
