@@ -60,7 +60,13 @@ func (d *driver) pump(ctx context.Context, dir Direction, from, to net.Conn) {
 	if err == nil && closeWrite(to) == nil {
 		return
 	}
-	if errors.Is(err, syscall.ECONNRESET) {
+	reset := errors.Is(err, syscall.ECONNRESET)
+	if dir == ToUpstream && (reset || errors.Is(err, syscall.EPIPE)) && !d.conn.peer.gone() {
+		// The upstream has closed while the client still sends. What it said before
+		// is delivered by the other direction, which then hears the end as well.
+		return
+	}
+	if reset {
 		abort(to)
 	}
 	d.halt()
