@@ -134,7 +134,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 		return Decision{}
 	}
 	if m.Phase == Before {
-		p.seen.note(m.Op)
+		p.seen.note(m.Op, 1)
 	}
 	var won Decision
 	for _, r := range p.about(m.Phase, m.Op) {

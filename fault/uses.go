@@ -24,7 +24,7 @@ type Use struct {
 // A Count is how often something happened.
 type Count struct {
 	What string // a reason, or an event such as UPDATE(counter)
-	N    int
+	N    int    // 0: seen, and not counted
 }
 
 // Uses returns a fresh account of every rule, in the order of the list.
@@ -67,16 +67,20 @@ const mostSeen = 64
 
 func newSeen() seen { return seen{map[event]int{}, map[lock.Protocol]int{}} }
 
-func (s seen) note(op *lock.Op) {
+func (s seen) note(op *lock.Op, n int) {
 	e := event{op.Proto, op.Kind, op.Verb, label(op), op.Term.Sure()}
-	if s.counts[e] == 0 {
+	if _, known := s.counts[e]; !known {
 		if s.kept[op.Proto] >= mostSeen {
 			return
 		}
 		s.kept[op.Proto]++
 	}
-	s.counts[e]++
+	s.counts[e] += n
 }
+
+// Glimpse notes an event that no rule can match and that is not put to Decide.
+// It is kept for the account of the rules that never matched, and not counted.
+func (p *Plan) Glimpse(op *lock.Op) { p.seen.note(op, 0) }
 
 func (e event) String() string {
 	s := e.verb

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,7 @@ type Engine struct {
 	busy   atomic.Bool     // a lock was granted: statements may belong to a section
 
 	selects bool // a rule names SELECT
-	glances glances
+	glances *glances
 }
 
 // A conn is what the engine knows of one session.
@@ -75,7 +74,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		labels:    map[string]bool{},
 		baselines: map[string]*Gate{},
 		wake:      make(chan struct{}, 1),
-		glances:   glances{seed: maphash.MakeSeed()},
+		glances:   newGlances(),
 	}
 }
 
@@ -191,20 +190,6 @@ func (e *Engine) Uses() []fault.Use {
 // Cares reports, without the mutex, whether an op has to be shown to the engine.
 func (e *Engine) Cares(op *lock.Op) bool {
 	return op.Kind != lock.Read || e.Reads(lock.TableName(op.SQL.Table))
-}
-
-// Reads reports, without the mutex, whether a SELECT from a table matters to
-// anybody. One that nobody asked for, while no lock was ever granted, takes no
-// part in anything and is not recorded. The table is as lock.TableName has it.
-func (e *Engine) Reads(table string) bool {
-	return e.busy.Load() || e.tables[table] || e.selects && (e.plan.CouldTable("SELECT", table) || e.glances.first([]byte(table)))
-}
-
-// Keys returns what reports, without the mutex, whether a command on a key that
-// matters only because rules name its verb matters to any of them.
-func (e *Engine) Keys(verb string) func(key []byte) bool {
-	match := e.plan.KeysOf(verb)
-	return func(key []byte) bool { return match(key) || e.glances.first(key) }
 }
 
 // Minds reports whether a finished op belongs into the record: every one but a

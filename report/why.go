@@ -200,7 +200,10 @@ func because(reasons []string) string {
 func counts(list []Count) string {
 	parts := make([]string, len(list))
 	for i, c := range list {
-		parts[i] = fmt.Sprintf("%s (%s)", c.What, times(c.N))
+		parts[i] = c.What
+		if c.N > 0 {
+			parts[i] += " (" + times(c.N) + ")"
+		}
 	}
 	return few(parts, 3)
 }
