@@ -23,7 +23,10 @@
 //   - Nothing is withheld that somebody may be waiting for: a whole message of
 //     the client is clear, unless it leads up to an op whose next message has
 //     begun in the same chunk; a reply is withheld only while its op is not
-//     answered, and not once upstream waits for the client (COPY).
+//     answered, and not once upstream waits for the client (COPY). A notice,
+//     a notification and a parameter's status let go of all that came before
+//     them, and the op's reply begins anew behind: what is held of it is then
+//     its end with the outcome, while rows from before the notice have gone.
 //   - A ROLLBACK TO says from which op on it undid the transaction, if its
 //     savepoint was seen.
 //   - Values are hashed when they are read and not kept. Passwords are never

@@ -77,7 +77,7 @@ var clientFlows = []flow{
 		got BEGIN done rows=0 [12C]
 		got SELECT done rows=1 value=7 [12TDs]
 		ask BEGIN begin tx1 [BE]
-		got BEGIN done rows=0 [2NC]
+		got BEGIN done rows=0 [C]
 		ask COMMIT commit tx1 [PBE]
 		got COMMIT done rows=0 [12C]`},
 	{"postgres.js", nil, []any{

@@ -12,7 +12,7 @@ var otherFlows = []flow{
 		be{bad("57P01")},
 	}, `
 		ask UPDATE counter write tx1i [PBE]
-		got UPDATE done rows=1 [1S2NC]
+		got UPDATE done rows=1 [C]
 		end UPDATE done [Z]
 		ask UPDATE counter write tx2i [Q]
 		got UPDATE done rows=1 [C]

@@ -11,7 +11,7 @@ const skipped = "skipped"
 
 // A reply is what has come of the reply to the op at the head of the queue.
 type reply struct {
-	start   int64 // of its first message; none
+	start   int64 // of its first message that is withheld; none
 	rows    int64
 	row     []lock.Cell // the first one
 	columns []column    // of a simple query's statement
@@ -91,8 +91,13 @@ func (t *Tracker) replying() (*lock.Op, *template) {
 
 // foresee looks at the header of a message: it says where a reply begins, and
 // how much of the body is wanted.
+//
+// A message that answers nothing lets go of what there is of a reply, which
+// begins anew behind it: the op may be waiting for what its client does about
+// a notice.
 func (t *Tracker) foresee(typ byte) int {
 	if async(typ) {
+		t.reply.start = none
 		return 0
 	}
 	if typ != 'Z' && t.surplus > 0 {
