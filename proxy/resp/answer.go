@@ -12,16 +12,17 @@ type answer struct {
 	null   bool
 	buf    [maxText]byte
 	n      int
-	first  int64  // the first element, if it is an integer
-	last   int64  // the last integer among the elements
-	ints   int    // integers among the elements
-	others int    // elements that are none
-	lead   bool   // the first element is an integer
-	above  bool   // one of them is positive
-	nulls  uint64 // which of the first 64 elements are null or false
-	zeros  uint64 // which of them are 0
-	topic  topic  // the first element, if it is what publications begin with
-	sum    uint32 // of the second one's text, if the first is such
+	first  int64   // the first element, if it is an integer
+	last   int64   // the last integer among the elements
+	ints   int     // integers among the elements
+	others int     // elements that are none
+	lead   bool    // the first element is an integer
+	above  bool    // one of them is positive
+	nulls  uint64  // which of the first 64 elements are null or false
+	zeros  uint64  // which of them are 0
+	topic  topic   // the first element, if it is what publications begin with
+	sum    uint32  // of the second one's text, if the first is such
+	kinds  [4]byte // of the first elements
 }
 
 func (a *answer) text() []byte { return a.buf[:a.n] }
@@ -64,9 +65,16 @@ func (a *answer) integer() (int64, bool) {
 	return 0, false
 }
 
+func (a *answer) kindAt(i int, kind byte) {
+	if i < len(a.kinds) {
+		a.kinds[i] = kind
+	}
+}
+
 // add takes in the text of one element of an array.
 func (a *answer) add(kind byte, text []byte, null bool) {
 	at := a.ints + a.others
+	a.kindAt(at, kind)
 	switch {
 	case at == 0:
 		a.topic = topicOf(text)

@@ -26,6 +26,7 @@ const (
 	execVerb
 	discardVerb
 	subscribeVerb
+	publishVerb
 	monitorVerb
 	replconfVerb
 	syncVerb
@@ -133,6 +134,10 @@ func lookupTopic(name []byte) command {
 		return command{"PUNSUBSCRIBE", subscribeVerb}
 	case "SUNSUBSCRIBE":
 		return command{"SUNSUBSCRIBE", subscribeVerb}
+	case "PUBLISH":
+		return command{"PUBLISH", publishVerb}
+	case "SPUBLISH":
+		return command{"SPUBLISH", publishVerb}
 	}
 	return command{}
 }

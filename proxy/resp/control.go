@@ -32,6 +32,10 @@ func (t *Tracker) control(e *entry) {
 		e.act = discards
 	case subscribeVerb:
 		t.subscription(e)
+	case publishVerb:
+		if t.subs.waiting > 0 {
+			e.act = counts
+		}
 	case authVerb:
 		e.act = authenticates
 	case monitorVerb:

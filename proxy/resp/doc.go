@@ -35,8 +35,9 @@
 // why, and both directions pass on unread. That is so for SYNC and PSYNC, behind which
 // another protocol begins; for what is no RESP, or nests too deep; for streamed
 // strings and aggregates, which no server sends; for a reply that answers
-// nothing or cannot be what was asked for; for an AUTH within MULTI; and where a request
-// that has no reply may have failed after all.
+// nothing or cannot be what was asked for; for an AUTH within MULTI; where a request
+// that has no reply may have failed after all; and where an array of RESP2, in a
+// transaction that subscribes, may be a publication or a list that looks like one.
 //
 // What a command is, is told by its effect: SET with NX, SETNX, SET with an
 // expiry, DEL, PEXPIRE, INCR and kin directly, and EVAL and EVALSHA by what

@@ -10,7 +10,7 @@ const maxHop = 1 << 20
 // hopRequests returns how many bytes at the front of b are whole plain requests,
 // and counts those.
 func (t *Tracker) hopRequests(b []byte) int {
-	if t.req.state != atStart || t.careful {
+	if t.req.state != atStart || t.careful || t.subs.waiting > 0 {
 		return 0
 	}
 	done := 0
@@ -119,7 +119,7 @@ func (t *Tracker) know(name []byte) bool {
 // no op and changes nothing in the connection.
 func mostArguments(v verb) int {
 	switch v {
-	case plainVerb:
+	case plainVerb, publishVerb:
 		return maxHop
 	case setVerb:
 		return 3

@@ -18,6 +18,15 @@ const (
 	readGuess                  // as its arguments suggest
 )
 
+// counted reports whether the reply is no array, whatever comes of the op.
+func (d *ask) counted() bool {
+	switch d.read {
+	case readOK, readCount, readChanged, readFence:
+		return true
+	}
+	return false
+}
+
 // judge fills in the reply's part of the op.
 func (d *ask) judge(op *lock.Op, a *answer) {
 	if a.isError() {

@@ -15,6 +15,7 @@ const (
 	punsubscribed
 	sunsubscribed
 	published
+	ppublished
 	moving
 )
 
@@ -32,8 +33,10 @@ func topicOf(text []byte) topic {
 		return punsubscribed
 	case "sunsubscribe":
 		return sunsubscribed
-	case "message", "pmessage", "smessage":
+	case "message", "smessage":
 		return published
+	case "pmessage":
+		return ppublished
 	case "MOVING":
 		return moving
 	}
@@ -60,6 +63,28 @@ func topicFor(name string) topic {
 // confirms reports whether the topic is that of a confirmation.
 func (s topic) confirms() bool { return s >= subscribed && s <= sunsubscribed }
 
+// isPublication reports whether an array of so many elements has the form of one.
+// What a server publishes itself may be a list.
+func (a *answer) isPublication(elements int64) bool {
+	k := &a.kinds
+	switch a.topic {
+	case published:
+		return elements == 3 && isText(k[0]) && isText(k[1]) && (isText(k[2]) || k[2] == '*')
+	case ppublished:
+		return elements == 4 && isText(k[0]) && isText(k[1]) && isText(k[2]) && (isText(k[3]) || k[3] == '*')
+	}
+	return false
+}
+
+// isConfirmation reports whether an array, or a push, of so many elements has
+// the form of one.
+func (a *answer) isConfirmation(elements int64) bool {
+	k := &a.kinds
+	return a.topic.confirms() && elements == 3 && isText(k[0]) && (isText(k[1]) || k[1] == '_') && k[2] == ':'
+}
+
+func isText(kind byte) bool { return kind == '$' || kind == '+' }
+
 // sumOf tells channels apart by what is kept of their names. 0 is no sum.
 func sumOf(name []byte) uint32 {
 	h := uint32(2166136261) // FNV-1a
@@ -74,8 +99,9 @@ type subscriptions struct {
 	channels, patterns, shards int64
 	waiting                    int // requests in the queue and the transaction
 
-	// trailing: a transaction with subscriptions has just ended. What was
-	// published in it may come behind its reply, when they are no more.
+	// trailing: a transaction has just ended in which others than subscriptions
+	// were run while there were some. What those published may come behind its
+	// reply, when the subscriptions are no more.
 	trailing bool
 }
 
@@ -147,7 +173,7 @@ func (t *Tracker) sumAt(i int) uint32 {
 
 // expects reports whether the confirmation answers the request next.
 func (e *entry) expects(a *answer) bool {
-	if e.act != subscribes || topic(e.num) != a.topic {
+	if e == nil || e.act != subscribes || topic(e.num) != a.topic {
 		return false
 	}
 	return e.more == nil || e.more.sum == 0 || a.sum == 0 || e.more.sum == a.sum
@@ -173,7 +199,7 @@ func (e *entry) confirmed(remain int64) bool {
 func (t *Tracker) confirm(marks []wire.Mark, e *entry) []wire.Mark {
 	a := &t.rep.answer
 	t.subs.confirmed(a.topic, a.last)
-	if e == nil || !e.expects(a) || !e.confirmed(t.subs.left(a.topic)) {
+	if !e.expects(a) || !e.confirmed(t.subs.left(a.topic)) {
 		return marks
 	}
 	t.subs.waiting--
@@ -206,4 +232,72 @@ func (t *Tracker) confirmable(marks []wire.Mark) ([]wire.Mark, *entry) {
 		marks = t.pass(marks)
 	}
 	return marks, nil
+}
+
+// A claim is what an array that looks like a publication, or a confirmation, is.
+type claim uint8
+
+const (
+	noClaim  claim = iota // a reply
+	aside                 // neither that nor one for the next request alone
+	disputed              // it may be a reply as well
+)
+
+// claims tells what an array is in RESP2, where nothing but its elements tells
+// it from a reply.
+func (t *Tracker) claims(marks []wire.Mark) ([]wire.Mark, claim) {
+	a, elements := &t.rep.answer, t.rep.total
+	switch {
+	case a.isPublication(elements):
+		return marks, t.publication()
+	case a.isConfirmation(elements):
+		var e *entry
+		marks, e = t.confirmable(marks) // behind a HELLO 2, it may be
+		if !t.modes.resp3 && (e.expects(a) || t.uncounted()) {
+			return t.confirm(marks, e), aside
+		}
+	}
+	return marks, noClaim
+}
+
+// uncounted reports whether a confirmation that the request next does not expect
+// is one all the same: there is nothing else that the server may send so.
+func (t *Tracker) uncounted() bool {
+	return !t.tx.running && (t.subs.any() || t.modes.off)
+}
+
+// publication tells whether an array that looks like a publication is one. While
+// there are subscriptions the server answers nothing with an array, but what
+// was queued before them; and none of what it publishes comes before it has
+// confirmed the first of them.
+func (t *Tracker) publication() claim {
+	switch {
+	case t.modes.resp3:
+	case t.subs.any() && !t.tx.running:
+		return aside
+	case t.subs.any():
+		return t.contest(t.tx.item())
+	case t.subs.trailing && t.queue.empty():
+		return aside
+	case t.subs.trailing && !t.tx.running:
+		return t.contest(t.queue.next())
+	}
+	return noClaim
+}
+
+// contest tells whether the request, nil for a plain one, may have been answered
+// with the array.
+func (t *Tracker) contest(e *entry) claim {
+	if e == nil {
+		return disputed
+	}
+	switch e.act {
+	case counts, begins, discards, resets, selects, names, subscribes:
+		return aside
+	case noAction:
+		if len(e.ops()) > 0 && e.more.ask.counted() {
+			return aside
+		}
+	}
+	return disputed
 }

@@ -82,6 +82,7 @@ const (
 	begins
 	executes
 	discards
+	counts        // nothing, but its reply is no array: a PUBLISH where arrays may be publications
 	subscribes    // it is confirmed once for each channel
 	replyOff      // it has no reply, nor has what follows
 	replySkip     // it has no reply, nor has the next request

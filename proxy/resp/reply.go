@@ -196,6 +196,7 @@ func (r *replies) aggregate(n int, size int64) event {
 		r.answer = answer{kind: r.kind}
 	}
 	if r.want && !aside && len(r.levels) == 1 {
+		r.answer.kindAt(r.answer.ints+r.answer.others, r.kind)
 		r.answer.others++
 	}
 	if len(r.levels) == 0 {

@@ -55,7 +55,7 @@ func (t *Tracker) tellsLate(e *entry) bool {
 	case '+':
 		return t.modes.monitor || t.watching > 0
 	case '*':
-		return !t.tx.active && (t.mayPublish() || t.subs.waiting > 0)
+		return !t.tx.active && (t.mayPublish() || t.subs.waiting > 0 || t.modes.off)
 	}
 	return false
 }
@@ -99,7 +99,7 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 		if r.want && r.answer.topic == moving {
 			t.leave("MOVING")
 		}
-		if r.answer.topic.confirms() && r.want {
+		if r.want && r.answer.isConfirmation(r.total) {
 			marks, e := t.confirmable(marks)
 			return t.confirm(marks, e)
 		}
@@ -134,15 +134,14 @@ func (t *Tracker) reply(marks []wire.Mark) []wire.Mark {
 func (t *Tracker) sort(marks []wire.Mark) ([]wire.Mark, bool) {
 	a := &t.rep.answer
 	switch {
-	case a.kind == '*' && a.topic == published && t.mayPublish():
-		return marks, false
-	case a.kind == '*' && a.topic.confirms():
-		var e *entry
-		if marks, e = t.confirmable(marks); t.mayPublish() {
-			return t.confirm(marks, e), false
+	case a.kind == '*':
+		c := noClaim
+		switch marks, c = t.claims(marks); c {
+		case aside:
+			return marks, false
+		case disputed:
+			return t.desync(marks, "it may be a publication, or an answer that looks like one"), false
 		}
-	}
-	switch {
 	case a.kind == '+' && isFeed(a.text()):
 		if marks = t.passToMonitor(marks); t.modes.monitor {
 			return marks, false

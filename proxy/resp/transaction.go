@@ -17,11 +17,11 @@ type transaction struct {
 	secrets bool // an AUTH is among the requests
 	revives bool // a CLIENT REPLY ON is among the requests
 
-	subscribes bool     // a subscription is among the requests
-	queued     int64    // requests that were answered +QUEUED
-	items      []queued // those of them that matter
-	next       int      // the item whose element comes next
-	done       int64    // requests whose elements were read
+	exposed bool     // another than a subscription was run while there were some
+	queued  int64    // requests that were answered +QUEUED
+	items   []queued // those of them that matter
+	next    int      // the item whose element comes next
+	done    int64    // requests whose elements were read
 }
 
 type queued struct {
@@ -32,7 +32,6 @@ type queued struct {
 func (x *transaction) add(e entry) {
 	if !e.plain() {
 		x.items = append(x.items, queued{x.queued, e})
-		x.subscribes = x.subscribes || e.act == subscribes
 		x.revives = x.revives || e.act == replyOn
 		x.secrets = x.secrets || e.act == authenticates || e.class >= credentials
 	}
@@ -62,6 +61,7 @@ func (t *Tracker) header(marks []wire.Mark) ([]wire.Mark, event) {
 // element takes in an element of EXEC's array.
 func (t *Tracker) element(marks []wire.Mark) []wire.Mark {
 	a := &t.rep.answer
+	t.tx.exposed = t.tx.exposed || t.subs.any()
 	if e := t.tx.item(); e != nil {
 		if e.act == subscribes {
 			if !a.isError() {
@@ -93,6 +93,7 @@ func (t *Tracker) unroll(marks []wire.Mark) []wire.Mark {
 		if e == nil && !t.modes.off || e != nil && t.hasElement(e) {
 			return marks
 		}
+		x.exposed = x.exposed || t.subs.any()
 		if e != nil {
 			t.assume(e)
 			setOutcome(e.ops(), lock.Unknown, "")
@@ -101,7 +102,7 @@ func (t *Tracker) unroll(marks []wire.Mark) []wire.Mark {
 		x.done++
 	}
 	t.rep.rejoin()
-	t.subs.trailing = x.subscribes
+	t.subs.trailing = x.exposed
 	e := t.queue.pop()
 	t.settled(&e)
 	marks = t.settle(marks, &e)
