@@ -33,10 +33,16 @@
 //     copied, and a SQL text in which there may be one is read each time. No
 //     chunk is kept after the call that brought it.
 //   - Memory is bounded: nothing is allocated by what a header claims, at most
-//     one message of [wire.MaxHeld] is copied in each direction, and names,
-//     statements and outstanding requests are counted. What is read of a text
-//     has at most 4 times its bytes and 64 KiB, and 512 bytes a statement; it is
-//     read in time that grows as its length does.
+//     one message of [wire.MaxHeld] is copied in each direction, and names and
+//     statements are counted. What is read of a text has at most 4 times its
+//     bytes and 64 KiB, and 512 bytes a statement; it is read in time that grows
+//     as its length does.
+//   - Requests that wait for their answers, up to 4194304 of them, have at most
+//     4 times their bytes and 64 KiB. An op among them weighs more, as does what
+//     gives a name to a statement, takes one away, or describes a statement that
+//     can be an op: each about 1 KiB, and 1 KiB more for 8 values that are read of
+//     it. Of that there is 1 GiB at most, beside what was read of the texts. A
+//     connection that goes beyond is passed on unread, as below.
 //   - Of a text that was cut, the last statement's kind and tables are told as
 //     far as they were seen whole, and none of its values.
 //   - Traffic without ops costs no allocation, a SELECT that [Options.Reads]

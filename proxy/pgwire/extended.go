@@ -24,9 +24,13 @@ func (t *Tracker) askParse(m *message) {
 	if st != nil && !st.bare() {
 		st.oids = c.oids()
 	}
-	a := asked{typ: 'P', stmt: st}
+	a := asked{typ: 'P'}
 	if len(name) <= maxName {
-		a.undo = t.parse(name, st)
+		a.more = t.parse(name, st).detail()
+	}
+	if len(name) == 0 {
+		t.unnamed = max(1, t.unnamed+1)
+		a.n = t.unnamed
 	}
 	t.ask(a, m)
 	t.group = group{start: m.start, length: 1, stmt: st, matters: st != nil && t.matters(st.tmpl)}
@@ -78,12 +82,13 @@ func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
 	if st.bare() || !matters && st.tmpl.kind == lock.Read {
 		return st.tmpl.bare
 	}
-	p := &portal{stmt: st, binding: c.parameters(t.opt.Hash, st.oids, st.tmpl.params())}
+	p := &portal{detail: detail{stmt: st}, binding: c.parameters(t.opt.Hash, st.oids, st.tmpl.params())}
 	p.formats = c.formats().keep()
 	if c.bad {
 		p.formats.unknown = true
 	}
 	p.sql = st.tmpl.fill(t.opt.Hash, p.binding)
+	p.weight = weighs(p.sql, p.binding)
 	return p
 }
 
@@ -94,14 +99,13 @@ func (t *Tracker) askDescribe(m *message) {
 	kind, name := kindAndName(m.body)
 	switch kind {
 	case 'S':
-		a.stmt = t.statements.get(name)
-	case 'P':
-		if p := t.portals.get(name); p != nil {
-			a.stmt = p.stmt
+		if st := t.statements.get(name); !st.bare() {
+			a.more = &detail{stmt: st, weight: 1}
 		}
-	}
-	if a.stmt.bare() {
-		a.stmt = nil
+	case 'P':
+		if p := t.portals.get(name); p != nil && !p.stmt.bare() {
+			a.more = &p.detail
+		}
 	}
 	if t.group.start != none {
 		t.group.length++
@@ -113,52 +117,75 @@ func (t *Tracker) askDescribe(m *message) {
 func (t *Tracker) askExecute(m *message) {
 	c := cursor{b: m.body}
 	p := t.portals.get(c.text())
-	a := asked{typ: 'E', portal: p}
+	a := asked{typ: 'E'}
 	g := t.group
 	t.ungroup()
 	t.piped = true
-	if p == nil || c.bad || p.ran || p.shared() && p.stmt.tmpl.kind != "" {
-		t.ask(a, m)
-		return
+	switch {
+	case p == nil:
+	case c.bad || p.ran || p.shared() && p.stmt.tmpl.kind != "":
+		a.fetch(p)
+	default:
+		t.execute(p, &a)
 	}
-	if !p.shared() {
-		p.ran = true
-	}
-	t.execute(p, &a)
 	t.ask(a, m)
-	if a.op == nil || t.phase == opaque {
+	run := a.run()
+	if run == nil || t.phase == opaque {
 		return
 	}
 	start := m.start
 	if g.start != none && g.portal == p && m.end-g.start <= wire.MaxHeld {
 		start = g.start
-		t.claim(g.length, a)
+		t.claim(g.length)
 	}
-	t.mark(a.op, start, m.end)
+	t.mark(run.op, start, m.end)
+}
+
+// fetch notes what an Execute does that makes no op of its portal.
+func (a *asked) fetch(p *portal) {
+	tm := p.stmt.tmpl
+	if hidden(tm.verb) {
+		a.is |= mayCommit
+	}
+	if tm.effect.points() {
+		a.more = &detail{stmt: p.stmt, weight: 1}
+	}
 }
 
 // execute makes the op of a portal and does what it does to the session.
 func (t *Tracker) execute(p *portal, a *asked) {
+	if !p.shared() {
+		p.ran = true
+	}
 	tm := p.stmt.tmpl
-	a.undo = t.affect(tm)
-	sql := p.sql
+	undo := t.affect(tm)
 	inner, args := t.resolve(tm, p.binding)
 	if inner == nil || !t.matters(inner) {
+		if a.fetch(p); undo != nil {
+			a.more = undo.detail()
+		}
 		return
 	}
+	run, sql := p, p.sql
 	if inner != tm {
 		sql = inner.fill(t.opt.Hash, args)
-		a.portal = &portal{stmt: &statement{tmpl: inner}, formats: p.formats}
 	}
-	a.op = t.op(inner, sql)
+	if inner != tm || p.shared() {
+		run = &portal{detail: detail{stmt: &statement{tmpl: inner}, weight: weighs(sql, nil)}, formats: p.formats}
+	}
+	run.run, run.undo, run.op = run, undo, t.op(inner, sql)
+	a.more = &run.detail
+	if hidden(inner.verb) {
+		a.is |= mayCommit
+	}
 }
 
 // claim says of the n messages before the Execute that their replies belong to
 // its op.
-func (t *Tracker) claim(n int, a asked) {
-	for i := 1; i <= n; i++ {
-		if b := t.asked.last(i); b != nil {
-			b.op, b.portal = a.op, a.portal
+func (t *Tracker) claim(n int) {
+	for a := range t.asked.recent(n + 1) {
+		if a.typ != 'E' {
+			a.is |= leads
 		}
 	}
 }
@@ -169,7 +196,7 @@ func (t *Tracker) askClose(m *message) {
 	kind, name := kindAndName(m.body)
 	switch kind {
 	case 'S':
-		a.undo = t.register(name, nil)
+		a.more = t.register(name, nil).detail()
 	case 'P':
 		t.portals.drop(name)
 	}
@@ -185,4 +212,71 @@ func kindAndName(body []byte) (byte, []byte) {
 		return 0, nil
 	}
 	return body[0], name
+}
+
+// takeDescription remembers what Describe tells of a statement.
+func (t *Tracker) takeDescription(a *asked, m *message) bool {
+	switch m.typ {
+	case 't':
+		if st := a.statement(); st != nil {
+			c := cursor{b: m.body}
+			st.oids = c.oids()
+		}
+		return true
+	case 'T':
+		if st := a.statement(); st != nil {
+			st.columns = describe(m.body)
+		}
+		return t.takeOne(true)
+	}
+	return t.takeOne(m.typ == 'n')
+}
+
+// takeExecute takes a message of an Execute's reply.
+func (t *Tracker) takeExecute(a *asked, m *message) bool {
+	switch m.typ {
+	case 'D':
+		t.takeRow(m, t.replying(), a.run())
+	case 'G', 'H':
+		a.is &^= copying
+		if m.typ == 'G' {
+			a.is |= copying
+		}
+		t.reply.start = none // the client must act next
+	case 'd', 'c':
+	case 'C', 's', 'I':
+		t.executed(*a, m)
+	default:
+		return false
+	}
+	return true
+}
+
+// executed takes the end of an Execute's reply.
+func (t *Tracker) executed(a asked, m *message) {
+	t.asked.pop()
+	if a.has(copying) {
+		t.dropSwallowed()
+	}
+	if run := a.run(); run != nil {
+		op := run.op
+		run.op = nil
+		t.complete(op, run.stmt.tmpl, m)
+	}
+	if m.typ != 'C' {
+		return
+	}
+	if st := a.statement(); st != nil {
+		t.carriedOut(st.tmpl)
+	}
+	if a.has(mayCommit) {
+		t.runsCode()
+	}
+}
+
+// dropSwallowed drops the Syncs that upstream has read as part of a copy.
+func (t *Tracker) dropSwallowed() {
+	for a := t.asked.first(); a != nil && a.typ == 'S' && a.has(optional); a = t.asked.first() {
+		t.asked.pop()
+	}
 }

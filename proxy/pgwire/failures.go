@@ -22,15 +22,16 @@ func (t *Tracker) answerError(m *message) {
 		t.failQuery(a, m, state)
 	case 'S', 'F':
 	default:
+		op := t.replying()
 		t.failing = true
-		if a.copying {
+		if a.has(copying) {
 			t.surplus += 2
 		}
-		if a.typ == 'E' && a.portal != nil {
-			t.runsCode(a.portal.stmt.tmpl)
+		if a.has(mayCommit) {
+			t.runsCode()
 		}
-		if a.op != nil {
-			t.fail(a.op, m, state)
+		if op != nil {
+			t.fail(op, m, state)
 		}
 	}
 }
@@ -38,11 +39,12 @@ func (t *Tracker) answerError(m *message) {
 // failQuery ends a Query: the statement that upstream was at has failed, and
 // those behind it do not run.
 func (t *Tracker) failQuery(a *asked, m *message, state string) {
-	if a.query == nil {
+	q := a.query()
+	if q == nil {
 		return
 	}
-	left := a.query.items[a.query.at:]
-	a.query.at = len(a.query.items)
+	left := q.items[q.at:]
+	q.at = len(q.items)
 	for i := len(left) - 1; i >= 0; i-- {
 		t.revert(left[i].undo)
 	}
@@ -94,46 +96,50 @@ func (t *Tracker) answerReady(m *message) {
 // skip ends a segment in which something failed: what stood behind it did not
 // happen.
 func (t *Tracker) skip(m *message) {
-	list := t.asked.segment()
-	if list == nil {
+	sync, n := t.asked.next('S')
+	if sync == nil {
 		t.blind(m.start, "upstream's message %q: no Sync was sent after an error, expected none", m.typ)
 		return
 	}
 	t.failing = false
-	for i := len(list) - 1; i >= 0; i-- {
-		t.unask(&list[i])
+	for a := range t.asked.ahead(n) {
+		t.unask(a)
 	}
-	for i := range list {
-		t.skipOps(&list[i], m)
+	for range n {
+		if t.skipOps(t.asked.first(), m); t.phase != running {
+			return
+		}
+		t.asked.pop()
 	}
-	if t.phase != running {
-		return
-	}
-	t.asked.drop(len(list))
+	t.asked.pop()
 }
 
 // unask takes back what a request did to the prepared statements.
 func (t *Tracker) unask(a *asked) {
-	t.revert(a.undo)
-	if a.typ == 'P' && a.stmt != nil && t.statements.unnamed == a.stmt {
+	t.revert(a.undo())
+	if a.typ == 'P' && a.n != 0 && a.n == t.unnamed {
 		t.statements.unnamed = nil
 	}
-	if a.query != nil {
-		for i := len(a.query.items) - 1; i >= 0; i-- {
-			t.revert(a.query.items[i].undo)
+	if q := a.query(); q != nil {
+		for i := len(q.items) - 1; i >= 0; i-- {
+			t.revert(q.items[i].undo)
 		}
 	}
 }
 
 // skipOps fails the ops of a request that upstream passed over.
 func (t *Tracker) skipOps(a *asked, m *message) {
-	if a.op != nil && a.op.Outcome == lock.Pending {
-		t.fail(a.op, m, skipped)
+	if run := a.run(); run != nil {
+		if run.op.Outcome == lock.Pending {
+			t.fail(run.op, m, skipped)
+		}
+		run.op = nil
 	}
-	if a.query == nil {
+	q := a.query()
+	if q == nil {
 		return
 	}
-	for _, it := range a.query.items {
+	for _, it := range q.items {
 		if it.op != nil {
 			t.fail(it.op, m, skipped)
 		}

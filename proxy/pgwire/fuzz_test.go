@@ -46,9 +46,10 @@ func FuzzTracker(f *testing.F) {
 			if n := cap(tr.client.buf) + cap(tr.upstream.buf); n > 4*received+64<<10 || n > 4*wire.MaxHeld {
 				t.Fatalf("%d bytes are copied of %d", n, received)
 			}
-			if n := tr.asked.len(); n > received/headSize+1 || cap(tr.asked.list) > 4*n+4*keepAsked+received/headSize {
-				t.Fatalf("%d requests in %d places after %d bytes", n, cap(tr.asked.list), received)
+			if n, size := tr.asked.len(), tr.asked.size(); n > received/headSize+1 || size > 4*received+1<<10 {
+				t.Fatalf("%d requests in %d bytes after %d", n, size, received)
 			}
+			tr.asked.check(t)
 		}
 	})
 }

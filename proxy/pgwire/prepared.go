@@ -15,7 +15,8 @@ func (st *statement) bare() bool { return st == nil || st.tmpl.bare.stmt == st }
 
 // A portal is a statement with its parameters, fixed when it was bound.
 type portal struct {
-	stmt    *statement
+	detail
+	op      *lock.Op // once executed, until it is answered
 	sql     *lock.Statement
 	binding bound
 	formats formats
@@ -67,10 +68,20 @@ func (n *names[V]) clear() {
 // An undo takes back what a request did to the prepared statements, if
 // upstream did not carry it out.
 type undo struct {
+	more     detail
 	name     string
 	was, now *statement
 	all      *store[*statement]
 	taken    bool // the name was another's: nothing was done, since upstream will refuse it
+}
+
+// detail returns what a request has of which u takes back what it did.
+func (u *undo) detail() *detail {
+	if u == nil {
+		return nil
+	}
+	u.more.undo, u.more.weight = u, 1
+	return &u.more
 }
 
 // register names a statement, or forgets the name if st is nil, and returns

@@ -15,6 +15,7 @@ type reply struct {
 	rows    int64
 	row     []lock.Cell // the first one
 	columns []column    // of a simple query's statement
+	run     *portal     // whose it is, once looked for ahead of the Execute
 }
 
 // replies scans messages of upstream.
@@ -58,7 +59,7 @@ func (t *Tracker) passRows(chunk []byte) []byte {
 	if a == nil || t.failing || t.surplus > 0 || a.typ != 'E' && a.typ != 'Q' {
 		return chunk
 	}
-	op, _ := t.replying()
+	op := t.replying()
 	if op != nil && (t.reply.start == none || t.reply.rows == 0) {
 		return chunk
 	}
@@ -73,20 +74,36 @@ func (t *Tracker) passRows(chunk []byte) []byte {
 // async reports whether a message answers nothing.
 func async(typ byte) bool { return typ == 'N' || typ == 'S' || typ == 'A' }
 
-// replying returns the op whose reply is coming, with its template, nil if
-// there is none.
-func (t *Tracker) replying() (*lock.Op, *template) {
+// replying returns the op whose reply is coming, nil if there is none.
+func (t *Tracker) replying() *lock.Op {
 	a := t.asked.first()
-	switch {
-	case a == nil || t.failing:
-	case a.typ == 'Q':
-		if it := a.query.current(); it != nil {
-			return it.op, it.tmpl
-		}
-	case a.op != nil:
-		return a.op, a.portal.stmt.tmpl
+	if a == nil || t.failing {
+		return nil
 	}
-	return nil, nil
+	if a.typ == 'Q' {
+		if it := a.query().current(); it != nil {
+			return it.op
+		}
+		return nil
+	}
+	run := a.run()
+	if a.has(leads) {
+		run = t.ledTo()
+	}
+	if run == nil {
+		return nil
+	}
+	return run.op
+}
+
+// ledTo returns the portal of the next Execute. It is looked for once, since
+// many a Describe may lead up to it.
+func (t *Tracker) ledTo() *portal {
+	if t.reply.run == nil {
+		a, _ := t.asked.next('E')
+		t.reply.run = a.run()
+	}
+	return t.reply.run
 }
 
 // foresee looks at the header of a message: it says where a reply begins, and
@@ -107,7 +124,7 @@ func (t *Tracker) foresee(typ byte) int {
 	if a != nil && a.typ == startupPacket && typ != 'Z' {
 		return t.foreseeStartup(typ)
 	}
-	op, _ := t.replying()
+	op := t.replying()
 	if op != nil && t.reply.start == none && !copyOrReady(typ) {
 		t.reply.start = t.upstream.start
 	}
@@ -119,7 +136,7 @@ func (t *Tracker) foresee(typ byte) int {
 	case 'E':
 		return 1024
 	case 'T', 't':
-		if a != nil && (op != nil || a.stmt != nil) {
+		if a != nil && (op != nil || a.typ == 'D' && a.more != nil) {
 			return maxValues
 		}
 	case 'D':
@@ -190,7 +207,7 @@ func (t *Tracker) take(a *asked, m *message) bool {
 		return t.takeQuery(a, m)
 	case 'P':
 		if m.typ == '1' {
-			t.parsed(a.undo)
+			t.parsed(a.undo())
 		}
 		return t.takeOne(m.typ == '1')
 	case 'B':
@@ -214,63 +231,10 @@ func (t *Tracker) takeOne(ok bool) bool {
 	return ok
 }
 
-// takeDescription remembers what Describe tells of a statement.
-func (t *Tracker) takeDescription(a *asked, m *message) bool {
-	switch m.typ {
-	case 't':
-		if a.stmt != nil {
-			c := cursor{b: m.body}
-			a.stmt.oids = c.oids()
-		}
-		return true
-	case 'T':
-		if a.stmt != nil {
-			a.stmt.columns = describe(m.body)
-		}
-		return t.takeOne(true)
-	}
-	return t.takeOne(m.typ == 'n')
-}
-
-// takeExecute takes a message of an Execute's reply.
-func (t *Tracker) takeExecute(a *asked, m *message) bool {
-	switch m.typ {
-	case 'D':
-		t.takeRow(m, a.op, a.portal)
-	case 'G', 'H':
-		a.copying = m.typ == 'G'
-		t.reply.start = none // the client must act next
-	case 'd', 'c':
-	case 'C', 's', 'I':
-		op, p := a.op, a.portal
-		copied := a.copying
-		t.asked.pop()
-		if copied {
-			t.dropSwallowed()
-		}
-		if op != nil {
-			t.complete(op, p.stmt.tmpl, m)
-		}
-		if p != nil && m.typ == 'C' {
-			t.carriedOut(p.stmt.tmpl)
-			t.runsCode(p.stmt.tmpl)
-		}
-	default:
-		return false
-	}
-	return true
-}
-
-// dropSwallowed drops the Syncs that upstream has read as part of a copy.
-func (t *Tracker) dropSwallowed() {
-	for a := t.asked.first(); a != nil && a.typ == 'S' && a.optional; a = t.asked.first() {
-		t.asked.pop()
-	}
-}
-
 // takeQuery takes a message of a Query's reply.
 func (t *Tracker) takeQuery(a *asked, m *message) bool {
-	it := a.query.current()
+	q := a.query()
+	it := q.current()
 	var op *lock.Op
 	if it != nil {
 		op = it.op
@@ -286,7 +250,7 @@ func (t *Tracker) takeQuery(a *asked, m *message) bool {
 		if it == nil {
 			break
 		}
-		a.query.at++
+		q.at++
 		if op != nil {
 			t.complete(op, it.tmpl, m)
 		}

@@ -136,8 +136,8 @@ func (t *Tracker) ungroup() { t.group = group{start: none} }
 
 // ask puts a request into the queue.
 func (t *Tracker) ask(a asked, m *message) {
-	if t.asked.len() >= maxAsked {
-		t.blind(m.start, "client's message %q: %d requests are unanswered, expected fewer", m.typ, maxAsked)
+	if t.asked.full(&a) {
+		t.blind(m.start, "client's message %q: %d requests are unanswered, with %d KiB of ops and names, expected fewer", m.typ, t.asked.len(), t.asked.weight)
 		return
 	}
 	t.asked.push(a)
@@ -146,18 +146,15 @@ func (t *Tracker) ask(a asked, m *message) {
 // copyData marks the Syncs that were sent between an Execute and copy data:
 // upstream swallows them if it reads them as part of the copy.
 //
-// A Sync is looked at once: those before one that was share its fate.
+// They are one run: those before that copy data came behind share its fate.
 func (t *Tracker) copyData() {
-	n := 0
-	a := t.asked.last(n)
-	for a != nil && a.typ == 'S' && !a.seen {
-		n++
-		a = t.asked.last(n)
+	s := t.asked.last(0)
+	if s == nil || s.typ != 'S' || s.has(seen) {
+		return
 	}
-	optional := a != nil && (a.typ == 'E' || a.optional)
-	for n--; n >= 0; n-- {
-		s := t.asked.last(n)
-		s.seen, s.optional = true, optional
+	s.is = seen
+	if a := t.asked.last(1); a != nil && (a.typ == 'E' || a.has(optional)) {
+		s.is |= optional
 	}
 }
 
@@ -171,14 +168,14 @@ func (t *Tracker) askQuery(m *message) {
 	a := asked{typ: 'Q'}
 	t.statements.unnamed = nil
 	if !t.unread(text, m.cut) {
-		a.query = t.askItems(t.opt.Statements.read(text, m.cut))
+		a.more = t.askItems(t.opt.Statements.read(text, m.cut))
 	}
 	t.ask(a, m)
 	t.tx.synced()
-	if a.query == nil || t.phase == opaque {
+	if a.more == nil || t.phase == opaque {
 		return
 	}
-	for _, it := range a.query.items {
+	for _, it := range a.more.query.items {
 		if it.op != nil {
 			t.mark(it.op, m.start, m.end)
 		}
@@ -187,15 +184,18 @@ func (t *Tracker) askQuery(m *message) {
 
 // askItems makes the ops of a Query's statements. It returns nil if none of
 // them matters.
-func (t *Tracker) askItems(list []template) *query {
+func (t *Tracker) askItems(list []template) *detail {
 	if !t.mattersAny(list) {
 		return nil
 	}
 	q := &query{items: make([]item, len(list))}
+	q.query = q
 	for i := range list {
-		q.items[i] = t.askItem(&list[i])
+		it := t.askItem(&list[i])
+		q.items[i] = it
+		q.weight += it.weight()
 	}
-	return q
+	return &q.detail
 }
 
 func (t *Tracker) askItem(tm *template) item {
@@ -204,6 +204,13 @@ func (t *Tracker) askItem(tm *template) item {
 		it.tmpl, it.op = inner, t.op(inner, inner.fill(t.opt.Hash, args))
 	}
 	return it
+}
+
+func (it *item) weight() int32 {
+	if it.op == nil {
+		return 1
+	}
+	return weighs(it.op.SQL, nil)
 }
 
 func (t *Tracker) mattersAny(list []template) bool {

@@ -50,6 +50,9 @@ func (s *savepoints) back(name string) uint64 {
 
 func (s *savepoints) clear() { s.list = nil }
 
+// points reports whether a statement sets or releases a savepoint.
+func (e effect) points() bool { return e == setPoint || e == releasePoint }
+
 // carriedOut follows a statement that upstream says it has carried out.
 func (t *Tracker) carriedOut(tm *template) {
 	switch tm.effect {

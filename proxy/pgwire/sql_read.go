@@ -156,7 +156,7 @@ func (t *template) stand() {
 		portal
 		statement
 	}{}
-	both.portal = portal{stmt: &both.statement, sql: &t.shape}
+	both.portal = portal{detail: detail{stmt: &both.statement}, sql: &t.shape}
 	both.statement.tmpl = t
 	t.bare = &both.portal
 	if t.inner != nil {

@@ -62,9 +62,10 @@ type Tracker struct {
 	reply      reply
 	tx         transactions
 
-	piped   bool // the client has sent an Execute and no Sync since
-	failing bool // upstream skips to the next Sync
-	surplus int  // Syncs in the queue that upstream may have swallowed
+	unnamed uint32 // which of the unnamed statements was asked for last
+	piped   bool   // the client has sent an Execute and no Sync since
+	failing bool   // upstream skips to the next Sync
+	surplus int    // Syncs in the queue that upstream may have swallowed
 }
 
 // NewTracker returns a tracker for one connection from its first byte on.

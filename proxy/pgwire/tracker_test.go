@@ -3,6 +3,7 @@ package pgwire
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,11 +51,32 @@ func TestBlind(t *testing.T) {
 }
 
 func TestTooManyAsked(t *testing.T) {
-	pl := newPlayer(t, newTracker()).play(encode(t, started), 0)
-	many := bytes.Repeat([]byte("S\x00\x00\x00\x04"), maxAsked+1)
-	pl.play([]turn{{true, many}}, 1<<16)
-	if want := `blind client's message 'S': 262144 requests are unanswered, expected fewer`; pl.text() != want {
-		t.Errorf("%s", pl.text())
+	for _, tt := range []struct {
+		name string
+		ask  fe
+		most int
+		want string
+	}{
+		{"of nothing", fe{q("")}, maxAsked, `4194304 requests are unanswered, with 0 KiB of ops and names, expected fewer`},
+		{"Queries", fe{q("savepoint a; savepoint b")}, maxWeight / 2, `524288 requests are unanswered, with 1048576 KiB of ops and names, expected fewer`},
+		{"Describes of a statement", fe{ds("s")}, maxWeight, `1048576 requests are unanswered, with 1048576 KiB of ops and names, expected fewer`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			msgs := enc(t, tt.ask)
+			tr := newTracker()
+			newPlayer(t, tr).play(encode(t, append(started[:2:2], fe{p("s", sqlWrite), syn}, be{parsed, z('I')})), 0)
+			const step = 1 << 10
+			chunk := bytes.Repeat(msgs, step)
+			for range tt.most / step {
+				if tr.Client(chunk, nil); tr.phase == opaque {
+					t.Fatal("it is given up too early")
+				}
+			}
+			marks, _ := tr.Client(msgs, nil)
+			if len(marks) != 1 || !strings.HasSuffix(marks[0].Reason, fmt.Sprintf("client's message %q: %s", msgs[0], tt.want)) {
+				t.Errorf("%+v", marks)
+			}
+		})
 	}
 }
 

@@ -10,8 +10,10 @@ import (
 // maxTables bounds the tables that a transaction is known to have written.
 const maxTables = 64
 
-// maxUnsettled bounds the ops of one implicit transaction.
-const maxUnsettled = 1 << 16
+const (
+	maxUnsettled  = 1 << 16 // ops of one implicit transaction
+	keepUnsettled = 16      // places that are kept for them: a connection may be idle
+)
 
 // transactions follows the session's transactions twice: as the client must
 // believe them to be after all that it has asked, and as upstream has said
@@ -150,15 +152,15 @@ func (t *Tracker) settle(m *message) {
 		x.unsettled[i] = nil
 	}
 	x.unsettled, x.failed, x.kept = x.unsettled[:0], false, 0
-	if cap(x.unsettled) > keepAsked {
+	if cap(x.unsettled) > keepUnsettled {
 		x.unsettled = nil
 	}
 }
 
 // runsCode notes that upstream ran a CALL or a DO, to its end or not: outside
 // of a transaction it may have committed what was done before.
-func (t *Tracker) runsCode(tm *template) {
-	if x := &t.tx; !x.open && hidden(tm.verb) {
+func (t *Tracker) runsCode() {
+	if x := &t.tx; !x.open {
 		x.kept = len(x.unsettled)
 	}
 }
