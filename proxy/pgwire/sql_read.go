@@ -59,7 +59,7 @@ func settled(text string) int {
 	for {
 		tok := l.next()
 		switch {
-		case tok.kind == tokEnd, tok.op("&") && strings.HasSuffix(strings.ToUpper(text[from:]), "U&"):
+		case tok.kind == tokEnd, tok.op("&") && l.pos == len(text) && l.pos-from >= 2 && text[l.pos-2]|0x20 == 'u':
 			return from // U& may begin a name or a string
 		case tok.kind == tokOp && strings.Contains("(),;", tok.text):
 			from, dotted = l.pos, false

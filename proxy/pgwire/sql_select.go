@@ -115,12 +115,18 @@ func (p *parser) alias() string {
 	return name
 }
 
-// table takes a table's name with the schema written before it.
+// maxParts is how many parts a table's name has at most: catalog, schema, name.
+const maxParts = 3
+
+// table takes a table's name with the schema written before it. Parts behind
+// the third are passed over: Postgres refuses them.
 func (p *parser) table() string {
 	name := p.identifier()
-	for name != "" && p.tok.op(".") {
+	for n := 2; name != "" && p.tok.op("."); n++ {
 		p.advance()
-		name += "." + p.identifier()
+		if part := p.identifier(); n <= maxParts {
+			name += "." + part
+		}
 	}
 	return name
 }
