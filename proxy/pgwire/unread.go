@@ -20,13 +20,17 @@ func selected(text []byte) []byte {
 	if !fold(s.word(), "SELECT") {
 		return nil
 	}
-	for {
-		s.list()
+	for before := []byte(nil); ; {
+		dot := s.list()
 		w := s.word()
 		switch {
-		case len(w) == 0 || fold(w, "INTO"):
+		case len(w) == 0 || foldAny(w, "INTO", "UNION", "INTERSECT", "EXCEPT", "TABLE"):
 			return nil
-		case fold(w, "FROM"):
+		case !fold(w, "FROM"):
+			before = w
+		case dot || foldAny(before, "AS", "DISTINCT"):
+			return nil // a.from, AS from, IS DISTINCT FROM
+		default:
 			return s.table()
 		}
 	}
@@ -61,13 +65,16 @@ func (s *words) word() []byte {
 	return s.text[from:s.pos]
 }
 
-// list passes over what may stand between the words of a select list.
-func (s *words) list() {
+// list passes over what may stand between the words of a select list, and
+// reports whether the last of it was a dot.
+func (s *words) list() (dot bool) {
 	for {
 		s.space()
-		if c := s.at(); c != ',' && c != '.' && c != '*' {
-			return
+		c := s.at()
+		if c != ',' && c != '.' && c != '*' {
+			return dot
 		}
+		dot = c == '.'
 		s.pos++
 	}
 }
@@ -81,7 +88,7 @@ func (s *words) table() []byte {
 		s.pos++
 	}
 	name := s.text[from:s.pos]
-	if !plainName(name) || fold(name, "ONLY") || fold(name, "LATERAL") || !s.endsHere() {
+	if !plainName(name) || foldAny(name, "ONLY", "LATERAL", "ROWS", "TABLE") || !s.endsHere() {
 		return nil
 	}
 	return name
@@ -124,6 +131,15 @@ func fold(w []byte, keyword string) bool {
 		}
 	}
 	return true
+}
+
+func foldAny(w []byte, keywords ...string) bool {
+	for _, k := range keywords {
+		if fold(w, k) {
+			return true
+		}
+	}
+	return false
 }
 
 // tableName returns a name as [lock.TableName] does. Those used last are kept,

@@ -2,6 +2,8 @@ package pgwire
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
@@ -33,6 +35,16 @@ func TestSelected(t *testing.T) {
 		"selection from t":               "",
 		"select a from 7":                "",
 		"select a from lateral t":        "",
+
+		"select a as from from t":                  "",
+		"select a AS b from t":                     "t",
+		"select as from t":                         "",
+		"select t.from from t":                     "",
+		"select t . from from t":                   "",
+		"select t.* from t":                        "t",
+		"select a is distinct from b from t":       "",
+		"select a from rows from (f(1)), t":        "",
+		"select value as from from t where id = 1": "",
 	} {
 		if got := string(selected([]byte(sql))); got != want {
 			t.Errorf("%s: table %q, want %q", sql, got, want)
@@ -42,7 +54,8 @@ func TestSelected(t *testing.T) {
 
 // FuzzSelected holds the quick look to what the reader says.
 func FuzzSelected(f *testing.F) {
-	for _, s := range []string{sqlRead, sqlAccount, "select a, b.c as d from s.t where x = 1;", "select distinct a from t for update"} {
+	for _, s := range []string{sqlRead, sqlAccount, "select a, b.c as d from s.t where x = 1;", "select distinct a from t for update",
+		"select a as from from t", "select t.from from t", "select a is distinct from b from t", "select a as b, c as from from t as u"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
@@ -50,11 +63,47 @@ func FuzzSelected(f *testing.F) {
 		if table == "" {
 			return
 		}
-		list := readSQL(sql, false)
-		if len(list) != 1 || list[0].kind != "" && (list[0].kind != lock.Read || list[0].shape.Table != table) {
-			t.Fatalf("%q: quick look says %q, the reader %+v", sql, table, list)
+		if wrong := readsOtherwise(sql, table); wrong != "" {
+			t.Fatalf("%q: quick look says %q, the reader %s", sql, table, wrong)
 		}
 	})
+}
+
+// readsOtherwise returns what the reader finds in a text, if that is not a
+// SELECT from the table.
+func readsOtherwise(sql, table string) string {
+	list := readSQL(sql, false)
+	if len(list) == 1 && (list[0].kind == "" || list[0].kind == lock.Read) && (list[0].kind == "" && list[0].shape.Table == "" || list[0].shape.Table == table) {
+		return ""
+	}
+	return fmt.Sprintf("%+v", list)
+}
+
+// Words in any order, as they stand around a FROM.
+func TestSelectedWords(t *testing.T) {
+	words := strings.Split("a|b|,|.|*|FROM|t|public.t|rows|only|as|WHERE|is|=|1|(|)|;|UNION|FOR|UPDATE|with|table|join|on|lateral|'s'|--c|\n|distinct|all|order|by|select|from|window|except|", "|")
+	rnd := rand.New(rand.NewPCG(1, 2))
+	found := 0
+	for range 40000 {
+		sql := "SELECT"
+		for range 2 + rnd.IntN(8) {
+			sql += " " + words[rnd.IntN(len(words))]
+			if rnd.IntN(3) == 0 {
+				sql += " FROM"
+			}
+		}
+		table := string(selected([]byte(sql)))
+		if table == "" {
+			continue
+		}
+		found++
+		if wrong := readsOtherwise(sql, table); wrong != "" {
+			t.Fatalf("%q: quick look says %q, the reader %s", sql, table, wrong)
+		}
+	}
+	if found < 100 {
+		t.Errorf("a table in %d texts", found)
+	}
 }
 
 func reading(answer *bool, asked *[]string) *Tracker {
