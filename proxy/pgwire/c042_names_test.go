@@ -277,3 +277,17 @@ func TestC055MalformedBodies(t *testing.T) {
 		w.marks("")
 	})
 }
+
+// A Bind of a statement whose name is too long to be known replaces its portal,
+// whether or not it comes in one piece.
+func TestBindOfALongNameReplacesThePortal(t *testing.T) {
+	long := strings.Repeat("n", 600)
+	turns := encode(t, append(started[:2:2],
+		fe{p("w", sqlWrite), p(long, sqlRead), b("", "w", "1", "1"), syn}, be{parsed, parsed, boundOK, z('T')},
+		fe{b("", long, "1"), e(""), syn}, be{boundOK, c("SELECT 0"), z('T')}))
+	for _, n := range []int{0, 1, 100} {
+		if pl := newPlayer(t, newTracker()).play(turns, n); pl.text() != "" {
+			t.Errorf("in pieces of %d: %s", n, pl.text())
+		}
+	}
+}

@@ -52,12 +52,17 @@ func (t *Tracker) prepared(text []byte, cut bool) *statement {
 // askBind takes Bind: portal, statement, parameters and formats.
 func (t *Tracker) askBind(m *message) {
 	c := cursor{b: m.body}
-	name, of := c.text(), c.text()
+	name := c.text()
+	named := !c.bad && len(name) <= maxName
+	of := c.text()
 	var st *statement
 	var p *portal
 	matters := false
-	if !c.bad && len(name) <= maxName {
-		if st = t.statements.get(of); st != nil {
+	if named {
+		if !c.bad {
+			st = t.statements.get(of)
+		}
+		if st != nil {
 			matters = t.matters(st.tmpl)
 			p = t.bind(st, &c, matters && !(m.cut && len(m.body) <= keepNames))
 		}
