@@ -61,11 +61,7 @@ func oneOp(read reading, op *lock.Op) *ask {
 
 // addOther makes an op that only a rule cares about.
 func (t *Tracker) addOther(e *entry) {
-	var key []byte
-	if at := keyAt(t.req.plan.cmd.name); at > 0 {
-		key = t.req.arg(at)
-	}
-	e.set(oneOp(readDone, t.op(lock.Op{Kind: lock.Other}, key)))
+	e.set(oneOp(readDone, t.op(lock.Op{Kind: lock.Other}, t.key())))
 }
 
 func (t *Tracker) hash(b []byte) lock.Value {

@@ -12,24 +12,10 @@ func (t *Tracker) choose() {
 		}
 		if p.wanted = t.opt.Wants(p.cmd.name); p.wanted {
 			p.may = true
-			p.keep = max(p.keep, keyAt(p.cmd.name))
+			p.keep = max(p.keep, placeOf(p.cmd.name).reach())
 		}
 	}
 	t.req.plan, t.req.chosen, t.script, t.option = p, true, nil, 0
-}
-
-func (t *Tracker) intern(name []byte) string {
-	if s, ok := t.verbs[string(name)]; ok {
-		return s
-	}
-	s := string(name)
-	if t.verbs == nil {
-		t.verbs = make(map[string]string)
-	}
-	if len(t.verbs) < 512 {
-		t.verbs[s] = s
-	}
-	return s
 }
 
 // reconsider looks at the newest argument of a watched request.

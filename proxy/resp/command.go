@@ -184,23 +184,3 @@ func (c command) longest() int64 {
 	}
 	return maxToken
 }
-
-// keyAt returns the place of the first key among a command's arguments; 0 for
-// a command without one, or with a secret there.
-func keyAt(name string) int {
-	switch name {
-	case "AUTH", "HELLO", "ACL", "CONFIG", "CLIENT", "SCRIPT", "FUNCTION", "COMMAND", "DEBUG", "INFO",
-		"PING", "ECHO", "SELECT", "SWAPDB", "WAIT", "WAITAOF", "KEYS", "SCAN", "DBSIZE", "RANDOMKEY",
-		"FLUSHALL", "FLUSHDB", "LATENCY", "SLOWLOG", "MODULE", "CLUSTER", "SENTINEL", "FAILOVER", "REPLICAOF",
-		"SLAVEOF", "SHUTDOWN", "SAVE", "BGSAVE", "ROLE", "TIME", "LOLWUT", "PUBSUB", "PUBLISH", "SPUBLISH",
-		"MULTI", "EXEC", "DISCARD", "UNWATCH", "RESET", "QUIT", "MONITOR", "SYNC", "PSYNC", "REPLCONF",
-		"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "READONLY",
-		"READWRITE", "ASKING", "MIGRATE":
-		return 0
-	case "OBJECT", "MEMORY", "XINFO", "XGROUP", "BITOP", "MSETEX":
-		return 2
-	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
-		return 3
-	}
-	return 1
-}

@@ -70,20 +70,21 @@ func (t *Tracker) passes(i, argc int, arg []byte) bool {
 	l := &t.last
 	switch i {
 	case 0:
-		return t.know(arg) && argc <= l.most
+		return t.know(arg) && argc <= l.most && argc > l.key
 	case l.key:
-		return l.could != nil && len(arg) <= maxArg && !l.could(arg)
+		return l.could != nil && len(arg) <= l.longest && !l.could(arg)
 	}
 	return true
 }
 
 // A remembered name, and what makes a request of it one of no interest.
 type remembered struct {
-	name  [maxName]byte
-	n     uint8
-	key   int                   // the argument that no rule may match; 0: none
-	could func(key []byte) bool // whether one may
-	most  int                   // arguments
+	name    [maxName]byte
+	n       uint8
+	key     int                   // the argument that no rule may match; 0: none
+	longest int                   // of which the scanner would keep so much
+	could   func(key []byte) bool // whether one may
+	most    int                   // arguments
 }
 
 // know looks a name up, if it is a possible one.
@@ -97,7 +98,8 @@ func (t *Tracker) know(name []byte) bool {
 	}
 	var up [maxName]byte
 	key := upper(up[:copy(up[:], name)])
-	*l = remembered{most: mostArguments(lookup(key).verb)}
+	known := lookup(key)
+	*l = remembered{most: mostArguments(known.verb), longest: int(known.longest())}
 	l.n = uint8(copy(l.name[:], name))
 	if l.most == 0 || t.opt.Wants == nil {
 		return true
@@ -106,11 +108,12 @@ func (t *Tracker) know(name []byte) bool {
 	if !t.opt.Wants(cmd) {
 		return true
 	}
-	if l.key = keyAt(cmd); l.key == 0 {
+	p := placeOf(cmd)
+	if l.key = p.at; !p.fixed() {
 		l.most = 0
 	}
 	if t.opt.Could != nil {
-		l.could = t.opt.Could(cmd)
+		l.could = t.ruling(cmd)
 	}
 	return true
 }

@@ -250,6 +250,14 @@ func (r *requests) inline(n int) event {
 	return framed
 }
 
+// shorten leaves of an inline request what would be kept if it were an array.
+func (r *requests) shorten() {
+	for i := range r.args {
+		a := &r.args[i]
+		a.kept = a.kept && int64(a.len) <= r.plan.cmd.longest()
+	}
+}
+
 // malformed notes what is wrong with the byte n places after pos.
 func (r *requests) malformed(n int, what string) event {
 	r.fault = fmt.Sprintf("request at byte %d: %s (byte %d)", r.start, what, r.pos+int64(n))

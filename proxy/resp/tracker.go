@@ -21,7 +21,8 @@ type Options struct {
 
 	// Could returns what reports whether a rule that names a verb may match a
 	// key; where that answers false, the command need be no op. It may be
-	// remembered. nil: any key may be matched.
+	// remembered, and asked of one request more than once or not at all: its
+	// answer depends on the key alone. nil: any key may be matched.
 	Could func(verb string) func(key []byte) bool
 
 	// Leaves is told, at most once a connection, what has named other addresses
@@ -63,7 +64,7 @@ type Tracker struct {
 	due      int // the ops among them
 
 	name  atomic.Pointer[string] // read by others while the tracker is at work
-	verbs map[string]string      // names of plain commands, so that Wants costs no allocation
+	memos map[string]memo        // so that Wants and Could cost no allocation
 	last  remembered             // the last name that was hopped over, or not
 }
 
@@ -97,9 +98,8 @@ func (t *Tracker) setName(name string) { t.name.Store(&name) }
 // Client scans the next bytes from the client.
 func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
 	for len(chunk) > 0 && !t.blindOut {
-		if n := t.hopRequests(chunk); n > 0 {
-			chunk = chunk[n:]
-			continue
+		if chunk = chunk[t.hopRequests(chunk):]; len(chunk) == 0 {
+			break
 		}
 		n, ev := t.req.next(chunk)
 		chunk = chunk[n:]
@@ -130,9 +130,8 @@ func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64)
 			t.blindIn = true
 			break
 		}
-		if n := t.hopReplies(chunk); n > 0 {
-			chunk = chunk[n:]
-			continue
+		if chunk = chunk[t.hopReplies(chunk):]; len(chunk) == 0 {
+			break
 		}
 		n, ev := t.rep.next(chunk)
 		if ev == header {
@@ -215,6 +214,7 @@ func (t *Tracker) giveUp(marks []wire.Mark, at int64, why string) []wire.Mark {
 func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	if !t.req.chosen {
 		t.choose()
+		t.req.shorten()
 	}
 	p := &t.req.plan
 	if !p.may && p.cmd.verb == plainVerb && !t.careful {
@@ -236,17 +236,6 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	t.req.forget()
 	marks = t.requestMarks(marks, e.ops())
 	return t.enqueue(marks, e)
-}
-
-// could reports whether a rule may match the request that is whole.
-func (t *Tracker) could() bool {
-	name := t.req.plan.cmd.name
-	at := keyAt(name)
-	if t.opt.Could == nil || at == 0 {
-		return true
-	}
-	key := t.req.arg(at)
-	return key == nil || t.opt.Could(name)(key)
 }
 
 func (t *Tracker) requestMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
