@@ -6,7 +6,7 @@ import "bytes"
 func (t *Tracker) choose() {
 	name := upper(t.req.arg(0))
 	p := lookup(name).prepare(t.req.argc)
-	if t.opt.Wants != nil && len(name) > 0 {
+	if t.opt.Wants != nil && len(name) > 0 && len(name) <= maxName {
 		if p.cmd.name == "" {
 			p.cmd.name = t.intern(name)
 		}

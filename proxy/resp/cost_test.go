@@ -55,6 +55,25 @@ func TestPlainTrafficAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A rule that names a verb costs its traffic nothing, hopped over or not.
+func TestKeysThatNoRuleMatchesCostNothing(t *testing.T) {
+	o := testOptions("GET", "XREAD")
+	o.Could = func(verb string) func([]byte) bool { return func(key []byte) bool { return string(key) == verb } }
+	tr := NewTracker(o)
+	request, reply := []byte(words("GET a")+words("XREAD STREAMS a 0")+"GET a\r\n"), []byte("$-1\r\n*-1\r\n$-1\r\n")
+	run := func() {
+		tr.Client(request, nil)
+		tr.Client(request[:10], nil)
+		tr.Client(request[10:], nil)
+		tr.Upstream(reply, nil)
+		tr.Upstream(reply, nil)
+	}
+	run()
+	if n := testing.AllocsPerRun(50, run); n > 0 || tr.told || !tr.queue.empty() {
+		t.Errorf("%.1f allocations", n)
+	}
+}
+
 // A peer's lengths cost nothing until the bytes come.
 func TestHostileLengthsCostNothing(t *testing.T) {
 	for _, request := range []string{

@@ -105,7 +105,7 @@ func scanned(tr *Tracker, fromClient bool, b []byte) ([]wire.Mark, int64) {
 }
 
 func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
-	for _, wants := range [][]string{nil, {"GET", "EVALSHA"}} {
+	for _, wants := range [][]string{nil, {"GET", "EVALSHA", "FCALL", "XREAD", "SET", "OBJECT", "PUBLISH"}} {
 		want := follow(t, client, server, uncut, wants...)
 		for i, cut := range cuts {
 			if got := follow(t, client, server, cut, wants...); got != want {
@@ -118,7 +118,55 @@ func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
 	}
 }
 
+// sameInTurns is the same for directions that take turns, by a seed.
+func sameInTurns(t testing.TB, client, server []byte, seed uint64, cuts ...cutter) {
+	for _, wants := range [][]string{nil, {"GET", "FCALL", "XREAD", "EVALSHA"}} {
+		want := inTurns(t, client, server, seed, uncut, wants...)
+		for i, cut := range cuts {
+			if got := inTurns(t, client, server, seed, cut, wants...); got != want {
+				t.Fatalf("cut %d, seed %d, wanted %q\nclient %q\nserver %q\ngot  %s\nwant %s", i, seed, wants, client, server, got, want)
+			}
+		}
+	}
+}
+
+func inTurns(t testing.TB, client, server []byte, seed uint64, cut cutter, wants ...string) string {
+	tr, r := newTracker(wants...), rand.New(rand.NewPCG(seed, 3))
+	var out strings.Builder
+	for len(client)+len(server) > 0 {
+		n, m := min(len(client), r.IntN(200)), min(len(server), r.IntN(40))
+		out.WriteString(said(t, tr, true, client[:n], cut) + said(t, tr, false, server[:m], cut))
+		client, server = client[n:], server[m:]
+	}
+	return out.String()
+}
+
+// said feeds a part of a stream, and returns its marks in words.
+func said(t testing.TB, tr *Tracker, fromClient bool, part []byte, cut cutter) string {
+	var out strings.Builder
+	for len(part) > 0 {
+		n := cut(len(part))
+		marks, clear := scanned(tr, fromClient, part[:n])
+		checkMarks(t, marks, clear)
+		for _, m := range marks {
+			fmt.Fprintf(&out, "%d[%d,%d) %s", m.Kind, m.Start, m.End, m.Reason)
+			if m.Op != nil {
+				out.WriteString(describe(m.Op))
+			}
+			out.WriteByte('\n')
+		}
+		if part = part[n:]; len(part) == 0 {
+			fmt.Fprintf(&out, "clear %d\n", clear)
+		}
+	}
+	return out.String()
+}
+
 var conversations = [][2]string{
+	{words("GET") + words("FCALL f 0") + words("FCALL f 0 x") + words("FCALL f 1 boring") + words("FCALL f 1 a") + words("OBJECT HELP") + words("OBJECT ENCODING boring"), "-ERR x\r\n:1\r\n:1\r\n:1\r\n:1\r\n*0\r\n-ERR x\r\n"},
+	{words("XREAD STREAMS a 0") + words("XREAD COUNT 1 STREAMS boring 0") + words("XREAD STREAMS") + cmd("GET", strings.Repeat("k", 2100)) + words("GET boring") + cmd("GET", ""), "*-1\r\n*-1\r\n-ERR x\r\n$-1\r\n$-1\r\n$-1\r\n"},
+	{lines("GET a;EVALSHA " + sha("x") + " 0 a;EVALSHA " + sha("x") + " 1 boring;EVALSHA " + sha("x") + " 1 k token-of-it 500;P1"), "$-1\r\n:1\r\n:1\r\n:1\r\n:1001\r\n"},
+	{lines("MULTI;LRANGE l 0 -1;P1;SUBSCRIBE c;PUBLISH c x;UNSUBSCRIBE c;EXEC;LRANGE l 0 -1;P2"), "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*5\r\n" + likeMessage + ":1001\r\n" + likeConfirm + likeMessage + ":1\r\n" + ended + likeMessage + ":1002\r\n"},
 	{words("GET boring") + words("PING") + words("get a") + words("GET boring") + words("SET boring x") + nx, "+x\r\n+PONG\r\n$3\r\nabc\r\n$-1\r\n+OK\r\n:1\r\n"},
 	{nx + words("GET a") + words("INCR f"), ":1\r\n$3\r\nabc\r\n:7\r\n"},
 	{words("MULTI") + nx + words("SELECT 3") + words("DEL a b") + words("EXEC") + nx, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:1\r\n+OK\r\n:1\r\n:0\r\n"},
@@ -152,6 +200,9 @@ func TestSameHoweverCut(t *testing.T) {
 			cuts = append(cuts, at(i), randomly(uint64(i)))
 		}
 		sameHoweverCut(t, client, server, cuts...)
+		for seed := range uint64(40) {
+			sameInTurns(t, client, server, seed, bytewise, randomly(seed))
+		}
 	}
 }
 
@@ -170,6 +221,7 @@ func FuzzTracker(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, client, server []byte, seed uint64) {
 		sameHoweverCut(t, client, server, bytewise, randomly(seed), at(int(seed%uint64(len(client)+len(server)+1))))
+		sameInTurns(t, client, server, seed, bytewise, randomly(seed))
 	})
 }
 

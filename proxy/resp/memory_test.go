@@ -24,6 +24,9 @@ func held(tr *Tracker) int64 {
 	for i := range tr.tx.items {
 		n += heldBy(&tr.tx.items[i].entry)
 	}
+	for name := range tr.memos {
+		n += int64(2*unsafe.Sizeof(memo{})) + int64(len(name))
+	}
 	return n + int64(len(tr.ClientName()))
 }
 
@@ -73,7 +76,15 @@ func TestHeldMemoryIsBounded(t *testing.T) {
 			checkHeld(t, tr, tr.req.pos+tr.rep.pos)
 		})
 	}
-	tr := newTracker()
+	tr := newTracker("GET")
+	for i := range 2 * maxMemos { // of names that no server knows, and some as long as they may be
+		name := []byte(fmt.Sprintf("%d%s", i, strings.Repeat("x", 16000)))
+		tr.Client(append(name, "\r\n"...), nil)
+		tr.Client(append(name[:maxName:maxName], "\r\n"...), nil)
+		tr.Upstream([]byte("-ERR x\r\n-ERR x\r\n"), nil)
+	}
+	checkHeld(t, tr, 0)
+	tr = newTracker()
 	tr.Client([]byte("*1000000\r\n$9\r\nSUBSCRIBE\r\n"+strings.Repeat("$0\r\n\r\n", 999_999)), nil)
 	checkHeld(t, tr, tr.req.pos)
 }
