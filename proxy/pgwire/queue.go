@@ -90,9 +90,9 @@ func (a *asked) undo() *undo {
 }
 
 // weight is how much of maxWeight is taken with the first of those that share
-// the detail, and given back with the last.
+// the detail, which there is, and given back with the last.
 func (a *asked) weight() int {
-	if a.more == nil || a.more.shared > 0 {
+	if a.more.shared > 0 {
 		return 0
 	}
 	return int(a.more.weight)
@@ -143,7 +143,7 @@ func (q *queue) len() int { return q.length }
 
 // full reports whether there is no place for another request.
 func (q *queue) full(a *asked) bool {
-	return q.entries >= maxAsked || q.weight+a.weight() > maxWeight
+	return q.entries >= maxAsked || a.more != nil && q.weight+a.weight() > maxWeight
 }
 
 // first returns the entry of the oldest request, nil if there is none. It is
@@ -179,8 +179,8 @@ func (q *queue) push(a asked) {
 	if q.newest == nil || q.tail == blockSize {
 		q.grow()
 	}
-	q.weight += a.weight()
 	if a.more != nil {
+		q.weight += a.weight()
 		a.more.shared++
 	}
 	q.newest.entries[q.tail] = a
@@ -212,8 +212,8 @@ func (q *queue) pop() {
 	}
 	if a.more != nil {
 		a.more.shared--
+		q.weight -= a.weight()
 	}
-	q.weight -= a.weight()
 	*a = asked{}
 	q.head++
 	q.entries--

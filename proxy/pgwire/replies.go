@@ -77,7 +77,7 @@ func async(typ byte) bool { return typ == 'N' || typ == 'S' || typ == 'A' }
 // replying returns the op whose reply is coming, nil if there is none.
 func (t *Tracker) replying() *lock.Op {
 	a := t.asked.first()
-	if a == nil || t.failing {
+	if a == nil || t.failing || a.more == nil && !a.has(leads) {
 		return nil
 	}
 	if a.typ == 'Q' {
