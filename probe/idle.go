@@ -25,10 +25,15 @@ const busySQL = `SELECT pid, coalesce(state, '') FROM pg_stat_activity
 // ctx ends first, the error names the backends that are at work; it matches
 // [ErrStateHidden] if the server would not tell.
 func WaitIdle(ctx context.Context, databaseURL string, pids []int32) error {
+	return Database{URL: databaseURL}.WaitIdle(ctx, pids)
+}
+
+// WaitIdle is the function of that name.
+func (d Database) WaitIdle(ctx context.Context, pids []int32) error {
 	if len(pids) == 0 {
 		return nil
 	}
-	conn, err := connect(ctx, databaseURL)
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return err
 	}

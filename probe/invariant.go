@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -44,7 +45,12 @@ func ParseInvariant(kind, sql string) (check.Invariant, error) {
 // It is an error if the query gives several rows or columns, or anything but
 // an integer.
 func ReadInvariant(ctx context.Context, databaseURL string, inv check.Invariant) (value int64, exists bool, err error) {
-	conn, err := connect(ctx, databaseURL)
+	return Database{URL: databaseURL}.ReadInvariant(ctx, inv)
+}
+
+// ReadInvariant is the function of that name.
+func (d Database) ReadInvariant(ctx context.Context, inv check.Invariant) (value int64, exists bool, err error) {
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -100,19 +106,38 @@ func single(r *pgconn.Result) (value int64, exists bool, err error) {
 	return value, true, nil
 }
 
+// A Database says where to connect, and whom to trust there.
+type Database struct {
+	URL    string      // or a connection string of libpq
+	TLS    *tls.Config // used instead of what URL and environment say of TLS; nil: what they say
+	Direct bool        // with TLS: at once, without an SSLRequest
+}
+
 // connect opens a connection that names itself, so that nobody takes it for
 // one of the service's.
-func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+func (d Database) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(d.URL)
 	if err != nil {
 		return nil, fmt.Errorf("read database URL: %w", err)
 	}
+	d.secure(&config.Config)
 	config.RuntimeParams["application_name"] = "lockfaultd-probe"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to database: %w", err)
 	}
 	return conn, nil
+}
+
+// secure leaves no way around TLS: a fallback of the driver's may be plaintext.
+func (d Database) secure(config *pgconn.Config) {
+	if d.TLS == nil {
+		return
+	}
+	config.TLSConfig, config.Fallbacks, config.SSLNegotiation = d.TLS.Clone(), nil, ""
+	if d.Direct {
+		config.SSLNegotiation, config.TLSConfig.NextProtos = "direct", []string{"postgresql"}
+	}
 }
 
 // closeConn says goodbye; a server that does not listen any more is as closed.

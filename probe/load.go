@@ -98,7 +98,7 @@ func (l Load) fenceKey() string { return "fence:" + l.Table }
 
 // prepare makes the row, if so wished, and returns the counter's value.
 func (l Load) prepare(ctx context.Context) (start int64, err error) {
-	conn, err := connect(ctx, l.Database)
+	conn, err := Database{URL: l.Database}.connect(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -135,7 +135,7 @@ func (l Load) counter(ctx context.Context, conn *pgx.Conn) (value int64, err err
 
 // end reads the counter once the workers are done.
 func (l Load) end(ctx context.Context) (int64, error) {
-	conn, err := connect(ctx, l.Database)
+	conn, err := Database{URL: l.Database}.connect(ctx)
 	if err != nil {
 		return 0, err
 	}

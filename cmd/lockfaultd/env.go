@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/probe"
 )
 
 // An environment is a command's variables being rewritten, so that what points
@@ -259,16 +260,16 @@ func or(a, b string) string {
 	return a
 }
 
-// databaseURL returns where invariants are read: straight from the upstream
-// that the command would have used.
-func databaseURL(vars, extra []string, proxies []config.Proxy) string {
+// databaseOf returns where invariants are read: straight from the upstream
+// that the command would have used, which has to be trusted as by its proxy.
+func databaseOf(vars, extra []string, proxies []config.Proxy) probe.Database {
 	e := &environment{vars: vars}
 	for _, name := range append([]string{"DATABASE_URL"}, extra...) {
 		text, _ := e.get(name)
 		if u, err := url.Parse(text); err == nil {
 			if p, ok := protocolOf(u); ok && p == lock.Postgres {
 				u.Scheme = "postgres"
-				return u.String()
+				return probe.Database{URL: u.String()}
 			}
 		}
 	}
@@ -276,12 +277,12 @@ func databaseURL(vars, extra []string, proxies []config.Proxy) string {
 	_, port := e.get("PGPORT")
 	if host || port {
 		h, pt := e.defaults(lock.Postgres)
-		return fmt.Sprintf("host=%s port=%s", h, pt) // the rest comes from PGUSER, ... as for every client
+		return probe.Database{URL: fmt.Sprintf("host=%s port=%s", h, pt)} // the rest comes from PGUSER, ... as for every client
 	}
 	for _, p := range proxies {
 		if p.Protocol == lock.Postgres {
-			return "postgres://" + p.Upstream
+			return probe.Database{URL: "postgres://" + p.Upstream, TLS: p.TLS.Upstream, Direct: p.TLS.Direct}
 		}
 	}
-	return ""
+	return probe.Database{}
 }

@@ -19,7 +19,7 @@ const reading = 10 * time.Second
 // invariants are the numbers that the run is judged by, read from the database
 // itself and not through the proxy. Its methods may be called concurrently.
 type invariants struct {
-	url   string
+	from  probe.Database
 	clock func() lock.Instant // nil: the run has not begun
 
 	mu   sync.Mutex
@@ -27,11 +27,11 @@ type invariants struct {
 	errs map[string]error
 }
 
-func newInvariants(list []check.Invariant, url string) (*invariants, error) {
-	if len(list) > 0 && url == "" {
+func newInvariants(list []check.Invariant, from probe.Database) (*invariants, error) {
+	if len(list) > 0 && from.URL == "" {
 		return nil, usagef("--%s: no database to read it from; expected DATABASE_URL, PGHOST or --database", list[0].Kind)
 	}
-	return &invariants{url: url, list: list, errs: map[string]error{}}, nil
+	return &invariants{from: from, list: list, errs: map[string]error{}}, nil
 }
 
 // start takes the first readings. What cannot be read yet, since its table or
@@ -85,7 +85,7 @@ func (v *invariants) end(pids []int32) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reading)
 	defer cancel()
-	if err := probe.WaitIdle(ctx, v.url, pids); err != nil {
+	if err := v.from.WaitIdle(ctx, pids); err != nil {
 		v.fail("waiting for idle backends", err)
 	}
 	for i := range v.list {
@@ -99,7 +99,7 @@ func (v *invariants) read(ctx context.Context, i int, end bool) {
 	v.mu.Lock()
 	inv := v.list[i]
 	v.mu.Unlock()
-	value, exists, err := probe.ReadInvariant(ctx, v.url, inv)
+	value, exists, err := v.from.ReadInvariant(ctx, inv)
 	if err != nil {
 		v.fail(inv.Query, err)
 		return

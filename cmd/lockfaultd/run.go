@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/report"
 )
@@ -129,11 +130,11 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 
 // database is where invariants are read: --database, or what the command would
 // have used.
-func (w *wrapped) database() string {
+func (w *wrapped) database() probe.Database {
 	if w.options.database != "" {
-		return w.options.database
+		return probe.Database{URL: w.options.database}
 	}
-	return databaseURL(os.Environ(), w.options.env.Value(), w.setup.proxies)
+	return databaseOf(os.Environ(), w.options.env.Value(), w.setup.proxies)
 }
 
 // command runs the command with its environment rewritten.
