@@ -121,16 +121,38 @@ func (o *options) ruleFlags() []cli.Flag {
 
 func (o *options) commonFlags() []cli.Flag {
 	return append(o.ruleFlags(),
-		&cli.StringFlag{Name: "config", Usage: "read proxies, locks, rules and invariants from `FILE` (YAML)", Destination: &o.configPath},
+		&cli.StringFlag{Name: "config", Usage: "read proxies, locks, rules and invariants from `FILE` (YAML)", Destination: &o.configPath, Action: notEmpty("config")},
 		&cli.StringSliceFlag{Name: "redis", Usage: "proxy Redis: `LISTEN=UPSTREAM`, such as 127.0.0.1:16379=rediss://cache:6380; repeatable", Destination: &o.redis},
 		&cli.StringSliceFlag{Name: "postgres", Usage: "proxy Postgres: `LISTEN=UPSTREAM`, such as '127.0.0.1:15432=db:5432?sslmode=verify-full'; repeatable", Destination: &o.postgres},
-		&cli.StringFlag{Name: "tls-cert", Usage: "listeners of --redis and --postgres speak TLS, with the certificate in `FILE`", Destination: &o.tls.Cert},
-		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key},
-		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA},
+		&cli.StringFlag{Name: "tls-cert", Usage: "listeners of --redis and --postgres speak TLS, with the certificate in `FILE`", Destination: &o.tls.Cert, Action: notEmpty("tls-cert")},
+		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key, Action: notEmpty("tls-key")},
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA, Action: notEmpty("tls-client-ca")},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
-		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out},
+		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 		&cli.BoolFlag{Name: "verbose", Usage: "log each connection and injection", Destination: &o.verbose},
 	)
+}
+
+// notEmpty refuses an empty value, such as a shell makes of a variable that is
+// not set: it would mean as much as no flag at all.
+func notEmpty(name string) func(*cli.Context, string) error {
+	return func(_ *cli.Context, value string) error {
+		if value == "" {
+			return usagef("--%s: its value is empty; expected one, or no --%s", name, name)
+		}
+		return nil
+	}
+}
+
+func noneEmpty(name string) func(*cli.Context, []string) error {
+	return func(c *cli.Context, values []string) error {
+		for _, v := range values {
+			if err := notEmpty(name)(c, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 func (o *options) serveFlags() []cli.Flag { return o.commonFlags() }
@@ -139,12 +161,12 @@ func (o *options) runFlags() []cli.Flag {
 	return append(o.commonFlags(),
 		&cli.StringSliceFlag{Name: "counter", Usage: "a number that must rise by what was acknowledged: `SQL`, such as 'SELECT value FROM counter WHERE id = 1'", Destination: &o.counters, Category: "invariants"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "a fence that must never fall: `SQL`", Destination: &o.fences, Category: "invariants"},
-		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants"},
+		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants", Action: notEmpty("database")},
 		&cli.StringSliceFlag{Name: "env", Usage: "rewrite the variable `NAME` too", Destination: &o.env, Category: "command"},
 		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
-		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict"},
-		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict"},
-		&cli.StringFlag{Name: "junit", Usage: "write the verdicts as JUnit XML to `FILE`", Destination: &o.junit, Category: "verdict"},
+		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict", Action: noneEmpty("expect")},
+		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict", Action: notEmpty("fail-on")},
+		&cli.StringFlag{Name: "junit", Usage: "write the verdicts as JUnit XML to `FILE`", Destination: &o.junit, Category: "verdict", Action: notEmpty("junit")},
 	)
 }
 

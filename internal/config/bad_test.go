@@ -51,6 +51,9 @@ var bad = []struct{ text, want string }{
 	{proxied + "{client: {cert: rubbish.pem, key: none.pem}}}", `3:70: cert: rubbish.pem holds no certificate in PEM`},
 	{proxied + "{client: {cert: cert.pem, key: none.pem}}}", `3:85: key: open none.pem: no such file or directory`},
 	{proxied + "{client: {cert: cert.pem, key: cert.pem}}}", `3:85: key: cert.pem, for the certificate cert.pem: tls: found a certificate rather than a key in the PEM for the private key`},
+	{proxied + "{client: {cert: cert.pem, key: cert.key, client_ca: ''}}}", `3:106: client_ca is empty, expected a value or no such field`},
+	{proxied + "{client: {cert: '', key: cert.key}}}", `3:70: cert is empty, expected a value or no such field`},
+	{proxied + "{upstream: {server_name: \"\"}}}", `3:79: server_name is empty, expected a value or no such field`},
 	{proxied + "{client: {cert: cert.pem, key: other.key}}}", `3:85: key: other.key, for the certificate cert.pem: tls: private key does not match public key`},
 	{proxied + "{client: {cert: cert.pem, key: cert.key, client_ca: none.pem}}}", `3:106: client_ca: open none.pem: no such file or directory`},
 	{proxied + "{upstream: {mode: prefer}}}", `3:72: expected one of disable, require, verify-ca, verify-full, found prefer`},
@@ -196,6 +199,7 @@ func TestProxyFlag(t *testing.T) {
 		"a:1=b:2?sslmode=require&sslkey=k":                "a:1=b:2?sslmode=require&sslkey=k: upstream address: key: expected a cert beside it",
 		"a:1=b:2?sslmode=require&sslcrl=k":                "a:1=b:2?sslmode=require&sslcrl=k: upstream address: the option sslcrl cannot be kept",
 		"a:1=b:2?sslmode=require&channel_binding=require": "a:1=b:2?sslmode=require&channel_binding=require: upstream address: channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable",
+		"a:1=b:2?sslmode=":                                "a:1=b:2?sslmode=: upstream address: the option sslmode is empty, expected a value or no such option",
 		"a:1=b:2?dbname=x":                                "a:1=b:2?dbname=x: upstream address: unknown option dbname, expected HOST:PORT?sslmode=verify-full&sslrootcert=FILE",
 	} {
 		if got := flagged(ParseProxyFlag(lock.Postgres, text)); got != want {

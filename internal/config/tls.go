@@ -192,7 +192,7 @@ func (r *reader) upstreamLeg(n ast.Node, p lock.Protocol, address string) (*tls.
 		fields = append(fields, "negotiation")
 	}
 	m := r.mapping(n, fields...)
-	l := UpstreamLeg{Mode: VerifyFull, CA: r.file(m, "ca"), Cert: r.file(m, "cert"), Key: r.file(m, "key"), ServerName: r.scalar(m.get("server_name"))}
+	l := UpstreamLeg{Mode: VerifyFull, CA: r.file(m, "ca"), Cert: r.file(m, "cert"), Key: r.file(m, "key"), ServerName: r.filled(m, "server_name")}
 	if mode := m.get("mode"); mode != nil {
 		l.Mode = r.oneOf(mode, Disable, Require, VerifyCA, VerifyFull)
 	}
@@ -236,9 +236,19 @@ func (r *reader) blame(m mapping, err error) {
 	}
 }
 
+// filled reads what may be left out, but not left empty.
+func (r *reader) filled(m mapping, field string) string {
+	n := m.get(field)
+	s := r.scalar(n)
+	if n != nil && s == "" {
+		r.fail(n, "%s is empty, expected a value or no such field", field)
+	}
+	return s
+}
+
 // file reads a path, which is relative to the folder of the file being read.
 func (r *reader) file(m mapping, field string) string {
-	s := r.scalar(m.get(field))
+	s := r.filled(m, field)
 	if s == "" || filepath.IsAbs(s) {
 		return s
 	}

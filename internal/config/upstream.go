@@ -123,6 +123,11 @@ func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
 		if err != nil || !protocolScheme(p, u.Scheme) || u.User != nil || strings.Trim(u.Path, "/") != "" {
 			return "", leg, fmt.Errorf("expected HOST:PORT or %s, found %s", forms[p], show(withoutUser(text)))
 		}
+		for name, values := range u.Query() {
+			if slices.Contains(values, "") {
+				return "", leg, fmt.Errorf("the option %s is empty, expected a value or no such option", show(name))
+			}
+		}
 		var rest url.Values
 		if leg, rest, err = TakeTLS(p, u, nil); err != nil {
 			return "", leg, err
