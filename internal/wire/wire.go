@@ -23,10 +23,12 @@ const (
 
 // A Mark is one thing found in a stream, at [Start, End).
 //
-// For a Request, Start is where a hold must cut so that nothing of the op goes
-// upstream; for a Reply, so that the client does not learn how the op ended.
-// Of the reply itself, what came before a message that answers nothing (a
-// Postgres notice) may have been clear already.
+// For a Request, Start is where a hold must cut so that upstream cannot carry
+// the op out: mostly so that nothing of it goes there, but what a server refuses
+// before it has seen the rest may be ahead of Start. For a Reply, it is so that
+// the client does not learn how the op ended. Of the reply itself, what came
+// before a message that answers nothing (a Postgres notice) may have been clear
+// already.
 type Mark struct {
 	Kind   Kind
 	Op     *lock.Op

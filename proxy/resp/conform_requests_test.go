@@ -97,6 +97,22 @@ func TestC080WhatTheServerWillNotRead(t *testing.T) {
 			p.done(s.story)
 		})
 	}
+	// The client waits for what is said to a header alone, so that must not be
+	// withheld.
+	for _, header := range []string{"*11\r\n", "*100\r\n", "*3\r\n$5\r\nSETNX\r\n$20000\r\n", "*3\r\n$3\r\nDEL\r\n$1\r\na\r\n$16385\r\n", "*2\r\n$20000\r\n"} {
+		t.Run(fmt.Sprintf("%q", header), func(t *testing.T) {
+			p := newTap(t, server)
+			p.tr = newTracker("DEL")
+			_, clear := p.tr.Client([]byte(header), nil)
+			if _, err := p.c.Write([]byte(header)[:clear]); err != nil || clear != int64(len(header)) {
+				t.Fatalf("clear %d of %d: %v", clear, len(header), err)
+			}
+			if got := readAll(p); !strings.HasPrefix(got, "-ERR Protocol error: unauthenticated") {
+				t.Errorf("the server says %q", got)
+			}
+			p.done("")
+		})
+	}
 	t.Run("HTTP", func(t *testing.T) {
 		p := newTap(t, server)
 		p.send("POST / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -7,16 +7,22 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
 
-// Limits of what is read and kept. The first three are the server's own.
+// Limits of what is read and kept, down to maxStrangerArg the server's own.
 const (
 	maxBulk   = 512 << 20 // proto-max-bulk-len as it comes
 	maxCount  = 1<<31 - 1
 	maxInline = 64 << 10
-	maxName   = 32       // longest command name that can matter
-	maxArg    = 16 << 10 // longest argument that is kept
-	maxToken  = 2 << 10  // the same where no script is expected
-	maxKept   = 64 << 10 // all arguments of a request that are kept
-	maxArgs   = 1024     // arguments of which anything is kept
+
+	// What the server refuses before it has seen the whole request, from whoever
+	// has not authenticated: more arguments, and a longer one.
+	maxStrangerArgs = 10
+	maxStrangerArg  = 16 << 10
+
+	maxName  = 32       // longest command name that can matter
+	maxArg   = 16 << 10 // longest argument that is kept
+	maxToken = 2 << 10  // the same where no script is expected
+	maxKept  = 64 << 10 // all arguments of a request that are kept
+	maxArgs  = 1024     // arguments of which anything is kept
 
 	keptBuf  = 4 << 10 // what of it stays between requests
 	keptArgs = 64
@@ -66,6 +72,7 @@ type argument struct {
 // requests frames what a client sends: multibulk and inline requests.
 type requests struct {
 	pos, start int64 // bytes scanned; offset of the first byte of the frame at hand
+	refusable  int64 // the end of what the server may already answer with an error
 	state      requestState
 	num        number
 	argc, argi int64
@@ -132,6 +139,9 @@ func (r *requests) count(b []byte) (int, event) {
 	if got == wrong || r.argc > maxCount {
 		return n, r.malformed(n, fmt.Sprintf("multibulk count %q, expected a number up to %d", r.num.seen(), maxCount))
 	}
+	if r.argc > maxStrangerArgs {
+		r.refusable = r.pos + int64(n)
+	}
 	r.state = atDollar
 	if r.argc <= 0 {
 		r.state = atStart
@@ -156,6 +166,9 @@ func (r *requests) length(b []byte) (int, event) {
 	size := r.num.signed()
 	if got == wrong || size < 0 || size > maxBulk {
 		return n, r.malformed(n, fmt.Sprintf("length %q of argument %d, expected 0 to %d", r.num.seen(), r.argi, maxBulk))
+	}
+	if size > maxStrangerArg {
+		r.refusable = r.pos + int64(n)
 	}
 	r.left, r.state = size+2, inBody
 	r.open(size)
@@ -285,7 +298,9 @@ func (r *requests) forget() {
 	}
 }
 
-// clear returns the offset before which every byte may go on.
+// clear returns the offset before which every byte may go on. What the server
+// may refuse is not withheld, since its client may wait for that; the rest of
+// the frame is, without which nothing is carried out.
 func (r *requests) clear() int64 {
 	if r.pos-r.start > wire.MaxHeld {
 		r.streams = true
@@ -293,7 +308,7 @@ func (r *requests) clear() int64 {
 	if r.state == atStart || r.streams || !r.plan.may {
 		return r.pos
 	}
-	return r.start
+	return max(r.start, r.refusable)
 }
 
 // span returns where a mark of the frame that has just ended begins and ends.
@@ -301,7 +316,7 @@ func (r *requests) span() (start, end int64) {
 	if r.pos-r.start > wire.MaxHeld {
 		return r.pos, r.pos
 	}
-	return r.start, r.pos
+	return max(r.start, r.refusable), r.pos
 }
 
 // rest returns how many of the next bytes are of no interest: those of an

@@ -441,6 +441,33 @@ func TestInlineQuoting(t *testing.T) {
 	}
 }
 
+// What a server may refuse goes on ahead, and the rest of the request is held
+// all the same.
+func TestHeldBehindWhatMayBeRefused(t *testing.T) {
+	for request, ahead := range map[string]string{
+		cmd(append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", 10))...)...): "*11\r\n",
+		cmd("SETNX", "k", strings.Repeat("x", 16<<10+1)):                             "*3\r\n$5\r\nSETNX\r\n$1\r\nk\r\n$16385\r\n",
+		cmd(append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", 9))...)...):  "",
+		cmd("SETNX", "k", strings.Repeat("x", 16<<10)):                               "",
+	} {
+		for _, whole := range []bool{true, false} {
+			tr := newTracker()
+			rest := request
+			if !whole {
+				for ; len(rest) > 1; rest = rest[1:] {
+					if _, clear := tr.Client([]byte(rest[:1]), nil); clear > int64(len(ahead)) {
+						t.Fatalf("%.40q: clear %d", request, clear)
+					}
+				}
+			}
+			marks, _ := tr.Client([]byte(rest), nil)
+			if len(marks) == 0 || marks[0].Start != int64(len(ahead)) || marks[0].End != int64(len(request)) {
+				t.Errorf("%.40q: %s, expected from %d", request, kinds(marks), len(ahead))
+			}
+		}
+	}
+}
+
 func TestNamesOfVerbsAreBounded(t *testing.T) {
 	tr := newTracker("NOSUCH")
 	for i := range 2000 {
