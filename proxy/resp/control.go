@@ -41,7 +41,8 @@ func (t *Tracker) control(e *entry) {
 	case monitorVerb:
 		e.act = monitors
 	case replconfVerb:
-		if is(r.arg(1), "ACK") || is(r.arg(1), "GETACK") {
+		// In pairs, or else it is a syntax error, which has a reply.
+		if r.argc%2 == 1 && (is(r.arg(1), "ACK") || is(r.arg(1), "GETACK")) {
 			e.act = silent
 		}
 	case syncVerb:

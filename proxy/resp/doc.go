@@ -22,7 +22,8 @@
 //   - Between MULTI and EXEC a request waits for its element of EXEC's reply; these
 //     elements are read as replies of their own, so that a request may
 //     have several of them, or none.
-//   - CLIENT REPLY OFF and SKIP, REPLCONF ACK and an empty request have no reply. What a
+//   - CLIENT REPLY OFF and SKIP, REPLCONF ACK with an offset and an empty request have
+//     no reply. What a
 //     request changes in the connection is then taken for done.
 //   - HELLO, RESET and SELECT change the connection at their place.
 //   - Redis 7.2 to 8 may leave out the error of an AUTH that was sent while replies
