@@ -18,15 +18,24 @@ func hungUp(c net.Conn) bool {
 	if !ok {
 		return false
 	}
-	raw, err := sc.SyscallConn()
+	return polled(sc, unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR)
+}
+
+// broken reports whether a connection can carry nothing any more, in either
+// direction.
+func broken(c syscall.Conn) bool { return polled(c, unix.POLLHUP|unix.POLLERR) }
+
+// polled reports whether one of the events is there, or cannot be asked for.
+func polled(c syscall.Conn, events int16) bool {
+	raw, err := c.SyscallConn()
 	if err != nil {
 		return true
 	}
-	gone := false
+	found := false
 	err = raw.Control(func(fd uintptr) {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
 		n, _ := unix.Poll(p, 0)
-		gone = n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+		found = n > 0 && p[0].Revents&events != 0
 	})
-	return gone || err != nil
+	return found || err != nil
 }

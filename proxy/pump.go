@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -27,6 +28,9 @@ type driver struct {
 	recorder Recorder
 	ended    func()             // told when the session has ended; may be nil
 	halt     context.CancelFunc // ends both directions
+
+	said    atomic.Bool // the upstream has ended its stream, and the client was told
+	unheard atomic.Bool // the upstream takes nothing any more
 }
 
 var errGone = errors.New("the client has gone")
@@ -57,19 +61,49 @@ func (d *driver) shut() {
 // as such once everything has been written; any other takes the session down.
 func (d *driver) pump(ctx context.Context, dir Direction, from, to net.Conn) {
 	err := d.copy(ctx, dir, from, to)
-	if err == nil && closeWrite(to) == nil {
+	if err == nil {
+		err = unwritten(closeWrite(to))
+	}
+	var sink *sinkError
+	switch {
+	case dir == ToUpstream && errors.As(err, &sink):
+		d.deaf()
+		return
+	case err == nil && dir == ToUpstream:
+		return
+	case err == nil && !d.said.Swap(true) && !d.unheard.Load():
 		return
 	}
-	reset := errors.Is(err, syscall.ECONNRESET)
-	if dir == ToUpstream && (reset || errors.Is(err, syscall.EPIPE)) && !d.conn.peer.gone() {
-		// The upstream has closed while the client still sends. What it said before
-		// is delivered by the other direction, which then hears the end as well.
-		return
-	}
-	if reset {
+	if errors.Is(err, syscall.ECONNRESET) {
 		abort(to)
 	}
 	d.halt()
+}
+
+// deaf takes note that the upstream hears nothing any more, and throws away what
+// the client still sends: what the upstream said before is delivered by the
+// other direction, which then hears of the end as well, and the client may have
+// to be rid of its requests before it reads.
+func (d *driver) deaf() {
+	d.unheard.Store(true)
+	if d.said.Load() {
+		d.halt()
+		return
+	}
+	_, _ = io.Copy(io.Discard, struct{ io.Reader }{d.client})
+}
+
+// A sinkError is one of the connection that was written to.
+type sinkError struct{ err error }
+
+func (s *sinkError) Error() string { return s.err.Error() }
+func (s *sinkError) Unwrap() error { return s.err }
+
+func unwritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &sinkError{err}
 }
 
 func (d *driver) copy(ctx context.Context, dir Direction, from, to net.Conn) error {
@@ -100,7 +134,8 @@ func (d *driver) copy(ctx context.Context, dir Direction, from, to net.Conn) err
 func (d *driver) take(ctx context.Context, dir Direction, w *window, chunk []byte, to net.Conn) (int, error) {
 	step := d.session.Feed(dir, chunk, d.clock())
 	if step.Forward == len(w.held()) && !step.Report && step.Gate == nil && !step.More {
-		return to.Write(w.held())
+		n, err := to.Write(w.held())
+		return n, unwritten(err)
 	}
 	return d.follow(ctx, dir, step, w.held(), to)
 }
@@ -111,7 +146,7 @@ func (d *driver) flush(rest []byte, to net.Conn) error {
 		return nil
 	}
 	_, err := to.Write(rest)
-	return err
+	return unwritten(err)
 }
 
 // follow takes the steps that the session allows and returns how many bytes
@@ -121,7 +156,7 @@ func (d *driver) follow(ctx context.Context, dir Direction, step Step, buf []byt
 	for {
 		if step.Forward > 0 {
 			if _, err := to.Write(buf[done : done+step.Forward]); err != nil {
-				return done, err
+				return done, unwritten(err)
 			}
 		}
 		if step.Report {
@@ -171,9 +206,12 @@ func closeWrite(c net.Conn) error {
 	return c.Close()
 }
 
-// abort makes the close that follows a reset, as the one that was received was.
+// abort closes with a reset, as the one that was received was. TLS gets no
+// word of its own in: that would make an end of what was cut off.
 func abort(c net.Conn) {
-	if l, ok := transport(c).(interface{ SetLinger(sec int) error }); ok {
+	c = transport(c)
+	if l, ok := c.(interface{ SetLinger(sec int) error }); ok {
 		_ = l.SetLinger(0)
+		c.Close()
 	}
 }

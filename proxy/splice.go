@@ -21,9 +21,13 @@ func (d *driver) splice(dir Direction, w *window, to net.Conn) error {
 	for rest := d.session.Rest(dir); rest >= minSplice; rest = d.session.Rest(dir) {
 		n, err := io.CopyN(dst, src, min(rest, maxSplice))
 		d.session.Skip(dir, n)
-		if err != nil && !w.pastDeadline(err) {
-			return err
+		if err == nil || w.pastDeadline(err) {
+			continue
 		}
+		if err != io.EOF && broken(dst) {
+			return unwritten(err)
+		}
+		return err
 	}
 	return nil
 }
