@@ -27,8 +27,10 @@ func TestC042UnnamedStatementReplaced(t *testing.T) {
 
 func TestC043NamesTwiceAndUnknown(t *testing.T) {
 	both(t, tables, func(w *tap) {
-		w.send(p("s", sqlRead), syn, p("s", sqlWrite), syn, cs("unknown"), cp("unknown"), syn, b("", "s", "1"), e(""), syn)
-		w.want("1 Z:I E:42P05 Z:I 3 3 Z:I 2 D C:SELECT_1 Z:I")
+		w.send(p("s", sqlRead), syn)
+		w.want("1 Z:I")
+		w.send(p("s", sqlWrite), syn, cs("unknown"), cp("unknown"), syn, b("", "s", "1"), e(""), syn)
+		w.want("E:42P05 Z:I 3 3 Z:I 2 D C:SELECT_1 Z:I")
 		w.marks(`ask SELECT counter read tx1i [BE]
 			got SELECT done rows=1 value=7 [2DC]
 			end SELECT done [Z]`)
@@ -40,8 +42,10 @@ func TestC043NamesTwiceAndUnknown(t *testing.T) {
 
 func TestC044FailedParse(t *testing.T) {
 	both(t, tables, func(w *tap) {
-		w.send(p("s", sqlRead), syn, p("s", "no sql"), syn, p("n", "no sql"), syn, b("", "n"), syn, b("", "s", "1"), e(""), syn)
-		w.want("1 Z:I E:42601 Z:I E:42601 Z:I E:26000 Z:I 2 D C:SELECT_1 Z:I")
+		w.send(p("s", sqlRead), syn)
+		w.want("1 Z:I")
+		w.send(p("s", "no sql"), syn, p("n", "no sql"), syn, b("", "n"), syn, b("", "s", "1"), e(""), syn)
+		w.want("E:42601 Z:I E:42601 Z:I E:26000 Z:I 2 D C:SELECT_1 Z:I")
 		w.marks(`ask SELECT counter read tx1i [BE]
 			got SELECT done rows=1 value=7 [2DC]
 			end SELECT done [Z]`)

@@ -50,7 +50,9 @@
 //     [Tracker.Rest].
 //
 // Where the order of things is in doubt, the status byte of ReadyForQuery
-// decides about transactions, and a text that is not known makes no op. When
+// decides about transactions, and a text that is not known makes no op: nor does
+// a Bind of a name that two Parses of earlier segments give, while upstream has
+// not said which of them it took. When
 // upstream answers what was not asked, the connection is passed on unread, and
 // one Blind mark says why. Ops that were outstanding then stay without a reply.
 //

@@ -29,7 +29,6 @@ func (t *Tracker) askParse(m *message) {
 		a.more = t.parse(name, st).detail()
 	}
 	if len(name) == 0 {
-		t.unnamed = max(1, t.unnamed+1)
 		a.n = t.unnamed
 	}
 	t.ask(a, m)
@@ -60,7 +59,7 @@ func (t *Tracker) askBind(m *message) {
 	matters := false
 	if named {
 		if !c.bad {
-			st = t.statements.get(of)
+			st = t.statement(of)
 		}
 		if st != nil {
 			matters = t.matters(st.tmpl)
@@ -104,7 +103,7 @@ func (t *Tracker) askDescribe(m *message) {
 	kind, name := kindAndName(m.body)
 	switch kind {
 	case 'S':
-		if st := t.statements.get(name); !st.bare() {
+		if st := t.statement(name); !st.bare() {
 			a.more = &detail{stmt: st, weight: 1}
 		}
 	case 'P':
@@ -163,11 +162,11 @@ func (t *Tracker) execute(p *portal, a *asked) {
 		p.ran = true
 	}
 	tm := p.stmt.tmpl
-	undo := t.affect(tm)
+	change := t.affect(tm)
 	inner, args := t.resolve(tm, p.binding)
 	if inner == nil || !t.matters(inner) {
-		if a.fetch(p); undo != nil {
-			a.more = undo.detail()
+		if a.fetch(p); change != nil {
+			a.more = change.detail()
 		}
 		return
 	}
@@ -178,7 +177,7 @@ func (t *Tracker) execute(p *portal, a *asked) {
 	if inner != tm || p.shared() {
 		run = &portal{detail: detail{stmt: &statement{tmpl: inner}, weight: weighs(sql, nil)}, formats: p.formats}
 	}
-	run.run, run.undo, run.op = run, undo, t.op(inner, sql)
+	run.run, run.change, run.op = run, change, t.op(inner, sql)
 	a.more = &run.detail
 	if hidden(inner.verb) {
 		a.is |= mayCommit
@@ -201,7 +200,7 @@ func (t *Tracker) askClose(m *message) {
 	kind, name := kindAndName(m.body)
 	switch kind {
 	case 'S':
-		a.more = t.register(name, nil).detail()
+		a.more = t.closes(name).detail()
 	case 'P':
 		t.portals.drop(name)
 	}
@@ -268,6 +267,7 @@ func (t *Tracker) executed(a asked, m *message) {
 		run.op = nil
 		t.complete(op, run.stmt.tmpl, m)
 	}
+	t.confirm(a.change())
 	if m.typ != 'C' {
 		return
 	}

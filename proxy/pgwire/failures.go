@@ -24,6 +24,9 @@ func (t *Tracker) answerError(m *message) {
 	default:
 		op := t.replying()
 		t.failing = true
+		if a.typ == 'P' && a.n != 0 {
+			t.live = nil // Postgres drops it before it reads the text
+		}
 		if a.has(copying) {
 			t.surplus += 2
 		}
@@ -43,11 +46,9 @@ func (t *Tracker) failQuery(a *asked, m *message, state string) {
 	if q == nil {
 		return
 	}
+	t.revertItems(q)
 	left := q.items[q.at:]
 	q.at = len(q.items)
-	for i := len(left) - 1; i >= 0; i-- {
-		t.revert(left[i].undo)
-	}
 	for _, it := range left {
 		if it.op != nil {
 			t.fail(it.op, m, state)
@@ -80,6 +81,7 @@ func (t *Tracker) answerReady(m *message) {
 		t.upstream.buf = nil // it may hold the key for cancelling
 		t.asked.pop()
 	case a.typ == 'Q' || a.typ == 'S' || a.typ == 'F':
+		t.unask(a)
 		t.asked.pop()
 	default:
 		t.lost(a, m)
@@ -116,14 +118,20 @@ func (t *Tracker) skip(m *message) {
 
 // unask takes back what a request did to the prepared statements.
 func (t *Tracker) unask(a *asked) {
-	t.revert(a.undo())
+	t.revert(a.change())
 	if a.typ == 'P' && a.n != 0 && a.n == t.unnamed {
-		t.statements.unnamed = nil
+		t.statements.unnamed = t.live
 	}
 	if q := a.query(); q != nil {
-		for i := len(q.items) - 1; i >= 0; i-- {
-			t.revert(q.items[i].undo)
-		}
+		t.revertItems(q)
+	}
+}
+
+// revertItems takes back what the statements of a Query did, from the one that
+// upstream is at on.
+func (t *Tracker) revertItems(q *query) {
+	for i := len(q.items) - 1; i >= q.at; i-- {
+		t.revert(q.items[i].change)
 	}
 }
 

@@ -65,99 +65,156 @@ func (n *names[V]) clear() {
 	n.named.clear()
 }
 
-// An undo takes back what a request did to the prepared statements, if
-// upstream did not carry it out.
-type undo struct {
-	more     detail
-	name     string
-	was, now *statement
-	all      *store[*statement]
-	taken    bool // the name was another's: nothing was done, since upstream will refuse it
+// A change is what a request does to the prepared statements that have names,
+// until upstream has carried it out or has not. The names themselves follow
+// what upstream has carried out.
+type change struct {
+	more           detail
+	name           string
+	now            *statement // nil: the name is given up, or its text is not known
+	names          bool       // gives a name, which upstream refuses if it is taken
+	all            bool       // gives up all names
+	segment        uint64     // which one of the client it is in
+	earlier, later *change    // of the same name
 }
 
-// detail returns what a request has of which u takes back what it did.
-func (u *undo) detail() *detail {
-	if u == nil {
+// detail returns what a request has that makes a change.
+func (c *change) detail() *detail {
+	if c == nil {
 		return nil
 	}
-	u.more.undo, u.more.weight = u, 1
-	return &u.more
+	c.more.change, c.more.weight = c, 1
+	return &c.more
 }
 
-// register names a statement, or forgets the name if st is nil, and returns
-// how to undo that. Nothing is undone for the unnamed statement: Postgres
-// drops it first.
-func (t *Tracker) register(name []byte, st *statement) *undo {
+// statement returns what a request that is made now will find under a name.
+//
+// Within its segment a Parse has been carried out: what follows a refused one
+// is skipped. Behind that one is believed if nothing has the name, and so it is
+// if the name is given up before. If the name is to be given by two, only
+// upstream knows by which.
+func (t *Tracker) statement(name []byte) *statement {
 	if len(name) == 0 {
-		t.statements.unnamed = st
+		return t.statements.unnamed
+	}
+	c := t.changes[string(name)]
+	if c == nil || c.names && c.segment != t.segment && c.earlier == nil {
+		if st := t.confirmed(name); st != nil || c == nil {
+			return st
+		}
+	}
+	if c.names && c.segment != t.segment && c.earlier != nil && c.earlier.names {
 		return nil
 	}
-	was := t.statements.get(name)
-	if st == nil && was == nil {
+	return c.now
+}
+
+// confirmed returns what upstream has under a name, once it has given up what
+// it was told to.
+func (t *Tracker) confirmed(name []byte) *statement {
+	if t.forgets > 0 {
 		return nil
 	}
-	if st == nil {
-		t.statements.drop(name)
-	} else {
-		t.statements.set(name, st)
+	return t.statements.get(name)
+}
+
+// change notes what a request does to a name, nil if it does nothing.
+func (t *Tracker) change(name []byte, st *statement, names bool) *change {
+	earlier := t.changes[string(name)]
+	if st == nil && earlier == nil && t.confirmed(name) == nil {
+		return nil
 	}
-	return &undo{name: string(name), was: was, now: st}
-}
-
-// parse names a statement that the client has asked for. A name that is taken
-// stays what it is.
-func (t *Tracker) parse(name []byte, st *statement) *undo {
-	if was := t.statements.get(name); len(name) > 0 && was != nil {
-		return &undo{name: string(name), was: was, now: st, taken: true}
+	c := &change{name: string(name), now: st, names: names, segment: t.segment, earlier: earlier}
+	if earlier != nil {
+		earlier.later = c
 	}
-	return t.register(name, st)
-}
-
-// parsed notes that upstream has given a name to a statement, which it did not
-// refuse after all.
-func (t *Tracker) parsed(u *undo) {
-	if u != nil && u.taken && u.now != nil && t.statements.get([]byte(u.name)) == u.was {
-		t.statements.set([]byte(u.name), u.now)
+	if t.changes == nil {
+		t.changes = make(map[string]*change)
 	}
+	t.changes[c.name] = c
+	return c
 }
 
-// forget drops all prepared statements that have a name.
-func (t *Tracker) forget() *undo {
-	all := t.statements.named
-	t.statements.named = sessionStore[statement]()
-	return &undo{all: &all}
+// parse notes that the client gives a name to a statement. Nothing is taken
+// back for the unnamed one but by [Tracker.unask].
+func (t *Tracker) parse(name []byte, st *statement) *change {
+	if len(name) > 0 {
+		return t.change(name, st, true)
+	}
+	t.rename(st)
+	return nil
 }
 
-// revert undoes u, unless something later has taken the name.
-func (t *Tracker) revert(u *undo) {
+// rename replaces the unnamed statement.
+func (t *Tracker) rename(st *statement) {
+	t.unnamed = max(1, t.unnamed+1)
+	t.statements.unnamed = st
+}
+
+// closes notes that the client gives up a name.
+func (t *Tracker) closes(name []byte) *change {
+	if len(name) > 0 {
+		return t.change(name, nil, false)
+	}
+	t.rename(nil)
+	t.live = nil
+	return nil
+}
+
+// forget gives up all names.
+func (t *Tracker) forget() *change {
+	t.changes = nil
+	t.forgets++
+	return &change{all: true}
+}
+
+// confirm follows a change that upstream has carried out.
+func (t *Tracker) confirm(c *change) {
 	switch {
-	case u == nil || u.taken:
-	case u.all != nil:
-		u.all.merge(&t.statements.named)
-		t.statements.named = *u.all
+	case c == nil:
+		return
+	case c.all:
+		t.statements.named.clear()
+	case c.now == nil:
+		t.statements.drop([]byte(c.name))
 	default:
-		name := []byte(u.name)
-		if t.statements.get(name) != u.now {
-			return
-		}
-		if u.was == nil {
-			t.statements.drop(name)
-		} else {
-			t.statements.set(name, u.was)
-		}
+		t.statements.set([]byte(c.name), c.now)
 	}
+	t.revert(c)
 }
 
-// affect does at once what a statement will do to the prepared statements.
-func (t *Tracker) affect(tm *template) *undo {
+// revert strikes a change out.
+func (t *Tracker) revert(c *change) {
+	switch {
+	case c == nil:
+		return
+	case c.all:
+		t.forgets--
+		return
+	case t.changes[c.name] == c && c.earlier == nil:
+		delete(t.changes, c.name)
+	case t.changes[c.name] == c:
+		t.changes[c.name] = c.earlier
+	}
+	if c.earlier != nil {
+		c.earlier.later = c.later
+	}
+	if c.later != nil {
+		c.later.earlier = c.earlier
+	}
+	c.earlier, c.later = nil, nil
+}
+
+// affect notes what a statement will do to the prepared statements.
+func (t *Tracker) affect(tm *template) *change {
 	switch {
 	case tm.effect == clearAll:
 		return t.forget()
 	case tm.name == "":
 	case tm.effect == deallocate:
-		return t.register([]byte(tm.name), nil)
+		return t.closes([]byte(tm.name))
 	case tm.effect == prepare:
-		return t.register([]byte(tm.name), &statement{tmpl: tm.inner})
+		return t.change([]byte(tm.name), &statement{tmpl: tm.inner}, true)
 	}
 	return nil
 }
@@ -168,7 +225,7 @@ func (t *Tracker) resolve(tm *template, from binding) (*template, binding) {
 	if tm.effect != run {
 		return tm, from
 	}
-	st := t.statements.get([]byte(tm.name))
+	st := t.statement([]byte(tm.name))
 	if st == nil || tm.name == "" {
 		return nil, nil
 	}

@@ -43,7 +43,7 @@ type detail struct {
 	stmt   *statement // D: being described; E: run, if what it does is of interest
 	run    *portal    // E: whose op it is
 	query  *query     // Q
-	undo   *undo      // P, C, E
+	change *change    // P, C, E
 	weight int32      // in KiB, about
 	shared int32      // requests in the queue that have it
 }
@@ -82,11 +82,11 @@ func (a *asked) query() *query {
 	return a.more.query
 }
 
-func (a *asked) undo() *undo {
+func (a *asked) change() *change {
 	if a.typ == 'D' || a.more == nil {
 		return nil
 	}
-	return a.more.undo
+	return a.more.change
 }
 
 // weight is how much of maxWeight is taken with the first of those that share
@@ -107,9 +107,9 @@ type query struct {
 
 // An item is one statement of a Query.
 type item struct {
-	op   *lock.Op // nil if it is none
-	undo *undo
-	tmpl *template
+	op     *lock.Op // nil if it is none
+	change *change
+	tmpl   *template
 }
 
 // current returns the statement that upstream is at, nil behind the last.

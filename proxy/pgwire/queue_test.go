@@ -329,9 +329,9 @@ func TestManyDescribesBeforeAnExecute(t *testing.T) {
 // A Describe may have the detail of an Execute, and is none.
 func TestDescribeIsNoExecute(t *testing.T) {
 	p := portal{op: &lock.Op{}}
-	p.run, p.detail.undo = &p, &undo{}
+	p.run, p.detail.change = &p, &change{}
 	d, e := asked{typ: 'D', more: &p.detail}, asked{typ: 'E', more: &p.detail}
-	if d.run() != nil || d.undo() != nil || e.run() != &p || e.undo() != p.detail.undo {
-		t.Errorf("it runs %v and undoes %v", d.run(), d.undo())
+	if d.run() != nil || d.change() != nil || e.run() != &p || e.change() != p.detail.change {
+		t.Errorf("it runs %v and changes %v", d.run(), d.change())
 	}
 }

@@ -206,13 +206,13 @@ func (t *Tracker) take(a *asked, m *message) bool {
 	case 'Q':
 		return t.takeQuery(a, m)
 	case 'P':
-		if m.typ == '1' {
-			t.parsed(a.undo())
-		}
-		return t.takeOne(m.typ == '1')
+		return m.typ == '1' && t.takeParse(a)
 	case 'B':
 		return t.takeOne(m.typ == '2')
 	case 'C':
+		if m.typ == '3' {
+			t.confirm(a.change())
+		}
 		return t.takeOne(m.typ == '3')
 	case 'D':
 		return t.takeDescription(a, m)
@@ -222,6 +222,20 @@ func (t *Tracker) take(a *asked, m *message) bool {
 		return m.typ == 'V'
 	}
 	return false
+}
+
+// takeParse notes that upstream has a statement. Of the unnamed ones it is known
+// which it has if no other was asked for since.
+func (t *Tracker) takeParse(a *asked) bool {
+	t.confirm(a.change())
+	switch a.n {
+	case 0:
+	case t.unnamed:
+		t.live = t.statements.unnamed
+	default:
+		t.live = nil
+	}
+	return t.takeOne(true)
 }
 
 func (t *Tracker) takeOne(ok bool) bool {
@@ -250,6 +264,7 @@ func (t *Tracker) takeQuery(a *asked, m *message) bool {
 		if it == nil {
 			break
 		}
+		t.confirm(it.change)
 		q.at++
 		if op != nil {
 			t.complete(op, it.tmpl, m)

@@ -91,7 +91,7 @@ func (t *Tracker) decide() {
 	s.staged = false
 	c := cursor{b: s.buf}
 	c.text()
-	st := t.statements.get(c.text())
+	st := t.statement(c.text())
 	switch {
 	case c.bad || st.bare() || st.tmpl.kind == lock.Read && !t.matters(st.tmpl):
 		s.limit = 0
@@ -123,7 +123,10 @@ func (t *Tracker) request(m *message) {
 		t.ungroup()
 		t.ask(asked{typ: m.typ}, m)
 		t.tx.synced()
-		t.piped = t.piped && m.typ != 'S'
+		if m.typ == 'S' {
+			t.piped = false
+			t.segment++
+		}
 	case 'd', 'c', 'f':
 		t.ungroup()
 		t.copyData()
@@ -166,11 +169,13 @@ func (t *Tracker) askQuery(m *message) {
 		text = m.body
 	}
 	a := asked{typ: 'Q'}
-	t.statements.unnamed = nil
+	t.rename(nil)
+	t.live = nil
 	if !t.unread(text, m.cut) {
 		a.more = t.askItems(t.opt.Statements.read(text, m.cut))
 	}
 	t.ask(a, m)
+	t.segment++
 	t.tx.synced()
 	if a.more == nil || t.phase == opaque {
 		return
@@ -199,7 +204,7 @@ func (t *Tracker) askItems(list []template) *detail {
 }
 
 func (t *Tracker) askItem(tm *template) item {
-	it := item{tmpl: tm, undo: t.affect(tm)}
+	it := item{tmpl: tm, change: t.affect(tm)}
 	if inner, args := t.resolve(tm, nil); inner != nil && t.matters(inner) {
 		it.tmpl, it.op = inner, t.op(inner, inner.fill(t.opt.Hash, args))
 	}

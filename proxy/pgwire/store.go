@@ -60,13 +60,3 @@ func (s *store[V]) clear() {
 func sessionStore[V any]() store[*V] {
 	return store[*V]{entries: maxStatements, bytes: maxNames}
 }
-
-// merge puts o's entries over those of s.
-func (s *store[V]) merge(o *store[V]) {
-	for k, v := range o.old {
-		s.set(k, v)
-	}
-	for k, v := range o.young {
-		s.set(k, v)
-	}
-}

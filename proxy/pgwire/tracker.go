@@ -62,10 +62,14 @@ type Tracker struct {
 	reply      reply
 	tx         transactions
 
-	unnamed uint32 // which of the unnamed statements was asked for last
-	piped   bool   // the client has sent an Execute and no Sync since
-	failing bool   // upstream skips to the next Sync
-	surplus int    // Syncs in the queue that upstream may have swallowed
+	changes map[string]*change // the last that is not answered, of each name
+	forgets int                // of all names that are not answered; what was changed before is not in changes
+	segment uint64             // counts the client's Syncs and Queries
+	live    *statement         // the unnamed one that upstream has, nil if that is not certain
+	unnamed uint32             // which of the unnamed statements was asked for last
+	piped   bool               // the client has sent an Execute and no Sync since
+	failing bool               // upstream skips to the next Sync
+	surplus int                // Syncs in the queue that upstream may have swallowed
 }
 
 // NewTracker returns a tracker for one connection from its first byte on.
@@ -148,6 +152,7 @@ func (t *Tracker) pass() {
 	t.asked = queue{}
 	t.statements.clear()
 	t.portals.clear()
+	t.changes, t.forgets, t.live = nil, 0, nil
 	t.client.done()
 	t.upstream.done()
 	t.reply = reply{start: none}
