@@ -194,8 +194,8 @@ func (e *environment) defaults(p lock.Protocol) (host, port string) {
 }
 
 func (e *environment) rewriteAddress(name, text string) error {
-	if _, _, err := net.SplitHostPort(text); err != nil {
-		return fmt.Errorf("--env %s: %q is neither a URL nor HOST:PORT", name, text)
+	if _, _, err := net.SplitHostPort(text); err != nil || strings.Contains(text, "@") {
+		return fmt.Errorf("--env %s: %q is neither a URL nor HOST:PORT", name, config.WithoutSecrets(text))
 	}
 	p := lock.Redis
 	if up := strings.ToUpper(name); strings.Contains(up, "PG") || strings.Contains(up, "POSTGRES") || strings.Contains(up, "DATABASE") {

@@ -272,12 +272,16 @@ func toFile(path string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// repeat is the command line that does the same again.
+// repeat is the command line that does the same again, once a password of
+// --database is put back.
 func (w *wrapped) repeat() string {
 	words := []string{"lockfaultd", "run"}
 	seeded := false
-	for _, a := range w.options.given {
+	for i, a := range w.options.given {
 		seeded = seeded || strings.HasPrefix(strings.TrimLeft(a, "-"), "seed")
+		if isDatabase(a) || i > 0 && isDatabase(w.options.given[i-1]) {
+			a = config.WithoutSecrets(a)
+		}
 		words = append(words, quote(a))
 	}
 	if !seeded && len(w.setup.rules) > 0 {
@@ -288,6 +292,11 @@ func (w *wrapped) repeat() string {
 		words = append(words, quote(a))
 	}
 	return strings.Join(words, " ")
+}
+
+func isDatabase(word string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	return name == "database" && word[0] == '-'
 }
 
 // quote makes a word that a shell reads as the argument.

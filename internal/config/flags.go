@@ -14,18 +14,18 @@ import (
 func ParseProxyFlag(p lock.Protocol, text string) (Proxy, error) {
 	listen, to, ok := strings.Cut(text, "=")
 	if !ok {
-		return Proxy{}, fmt.Errorf("%s: expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379", show(text))
+		return Proxy{}, fmt.Errorf("%s: expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379", showAddress(text))
 	}
 	if err := checkAddress(listen, false); err != nil {
-		return Proxy{}, fmt.Errorf("%s: listen address: %w", show(withoutUser(text)), err)
+		return Proxy{}, fmt.Errorf("%s: listen address: %w", showAddress(text), err)
 	}
 	address, leg, err := upstream(p, to)
 	if err != nil {
-		return Proxy{}, fmt.Errorf("%s: upstream address: %w", show(withoutUser(text)), err)
+		return Proxy{}, fmt.Errorf("%s: upstream address: %w", showAddress(text), err)
 	}
 	conf, err := leg.Load(address)
 	if err != nil {
-		return Proxy{}, fmt.Errorf("%s: upstream TLS: %w", show(text), err)
+		return Proxy{}, fmt.Errorf("%s: upstream TLS: %w", showAddress(text), err)
 	}
 	return Proxy{Protocol: p, Listen: listen, Upstream: address, TLS: TLS{Upstream: conf, Direct: leg.Direct}}, nil
 }
@@ -35,14 +35,16 @@ func ParseProxyFlag(p lock.Protocol, text string) (Proxy, error) {
 func checkAddress(s string, dialled bool) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return fmt.Errorf("expected HOST:PORT, found %s", show(s))
+		return fmt.Errorf("expected HOST:PORT, found %s", showAddress(s))
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	switch {
 	case err != nil:
-		return fmt.Errorf("expected a port from 0 to 65535, found %s", show(port))
+		return fmt.Errorf("expected a port from 0 to 65535, found %s", showAddress(port))
+	case strings.Contains(host, "@"):
+		return fmt.Errorf("expected HOST:PORT without a user, found %s", showAddress(s))
 	case dialled && (n == 0 || host == ""):
-		return fmt.Errorf("expected a host and a port to connect to, found %s", show(s))
+		return fmt.Errorf("expected a host and a port to connect to, found %s", showAddress(s))
 	}
 	return nil
 }

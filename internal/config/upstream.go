@@ -121,7 +121,7 @@ func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
 	if strings.Contains(text, "://") {
 		u, err := url.Parse(text)
 		if err != nil || !protocolScheme(p, u.Scheme) || u.User != nil || strings.Trim(u.Path, "/") != "" {
-			return "", leg, fmt.Errorf("expected HOST:PORT or %s, found %s", forms[p], show(withoutUser(text)))
+			return "", leg, fmt.Errorf("expected HOST:PORT or %s, found %s", forms[p], showAddress(text))
 		}
 		for name, values := range u.Query() {
 			if slices.Contains(values, "") {
@@ -152,13 +152,4 @@ func protocolScheme(p lock.Protocol, scheme string) bool {
 		return scheme == "redis" || scheme == "rediss"
 	}
 	return scheme == "postgres" || scheme == "postgresql"
-}
-
-// withoutUser hides what may be a password.
-func withoutUser(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if at := strings.LastIndexByte(rest, '@'); ok && at >= 0 {
-		return scheme + "://..." + rest[at:]
-	}
-	return text
 }
