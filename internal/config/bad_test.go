@@ -60,8 +60,8 @@ var bad = []struct{ text, want string }{
 	{proxied + "{upstream: {mode: disable, ca: x.pem}}}", `3:72: mode: disable leaves the upstream leg in plaintext, expected no other field beside it`},
 	{proxied + "{upstream: {mode: require, ca: x.pem}}}", `3:85: ca: require trusts any certificate, expected verify-ca or verify-full beside a ca`},
 	{proxied + "{upstream: {ca: x.pem}}}", `3:70: ca: open x.pem: no such file or directory`},
-	{proxied + "{upstream: {cert: cert.pem}}}", `3:72: cert: expected a key beside it`},
-	{proxied + "{upstream: {key: cert.key}}}", `3:71: key: expected a cert beside it`},
+	{proxied + "{upstream: {cert: cert.pem}}}", `3:72: cert: expected key beside it`},
+	{proxied + "{upstream: {key: cert.key}}}", `3:71: key: expected cert beside it`},
 	{proxied + "{upstream: {negotiation: direct}}}", `3:66: unknown field negotiation, expected one of mode, ca, cert, key, server_name`},
 	{proxy + "postgres: {listen: 127.0.0.1:1, upstream: 'a:1', tls: {upstream: {negotiation: ssl}}}", `3:82: expected one of postgres, direct, found ssl`},
 
@@ -180,8 +180,10 @@ func TestProxyFlag(t *testing.T) {
 		"a:1=rediss://u:pw@b:2":                   "a:1=rediss://...@b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found rediss://...@b:2",
 		"a:1=postgres://b:2":                      "a:1=postgres://b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found postgres://b:2",
 		"a:1=rediss://b:2?db=3":                   "a:1=rediss://b:2?db=3: upstream address: unknown option db, expected rediss://HOST:PORT?ssl_ca_certs=FILE",
+		"a:1=rediss://b:2?ssl_cert_reqs=bogus":    "a:1=rediss://b:2?ssl_cert_reqs=bogus: upstream address: ssl_cert_reqs=bogus: expected one of required, cert_required, 2, optional, cert_optional, 1, none, cert_none, 0",
+		"a:1=rediss://b:2?skip_verify=yes":        "a:1=rediss://b:2?skip_verify=yes: upstream address: skip_verify=yes: expected one of true, 1, false, 0",
 		"a:1=rediss://b:2?ssl_ca_path=/x":         "a:1=rediss://b:2?ssl_ca_path=/x: upstream address: the option ssl_ca_path cannot be kept, expected ssl_cert_reqs, ssl_check_hostname, ssl_ca_certs, ssl_certfile or ssl_keyfile",
-		"a:1=rediss://b:2?ssl_ca_certs=/none.pem": "a:1=rediss://b:2?ssl_ca_certs=/none.pem: upstream TLS: ca: open /none.pem: no such file or directory",
+		"a:1=rediss://b:2?ssl_ca_certs=/none.pem": "a:1=rediss://b:2?ssl_ca_certs=/none.pem: upstream TLS: ssl_ca_certs: open /none.pem: no such file or directory",
 	} {
 		if got := flagged(ParseProxyFlag(lock.Redis, text)); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
@@ -196,10 +198,12 @@ func TestProxyFlag(t *testing.T) {
 		"a:1=b:2?sslrootcert=system":                      "a:1 b:2 TLS verify-full b",
 		"a:1=b:2?sslmode=require&sslnegotiation=direct":   "a:1 b:2 TLS require b direct",
 		"a:1=b:2?sslmode=verify":                          "a:1=b:2?sslmode=verify: upstream address: sslmode=verify: expected disable, allow, prefer, require, verify-ca or verify-full",
-		"a:1=b:2?sslmode=require&sslkey=k":                "a:1=b:2?sslmode=require&sslkey=k: upstream address: key: expected a cert beside it",
+		"a:1=b:2?sslmode=require&sslkey=k":                "a:1=b:2?sslmode=require&sslkey=k: upstream address: sslkey: expected sslcert beside it",
 		"a:1=b:2?sslmode=require&sslcrl=k":                "a:1=b:2?sslmode=require&sslcrl=k: upstream address: the option sslcrl cannot be kept",
 		"a:1=b:2?sslmode=require&channel_binding=require": "a:1=b:2?sslmode=require&channel_binding=require: upstream address: channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable",
 		"a:1=b:2?sslmode=":                                "a:1=b:2?sslmode=: upstream address: the option sslmode is empty, expected a value or no such option",
+		"a:1=b:2?sslmode=require&sslnegotiation=direkt":   "a:1=b:2?sslmode=require&sslnegotiation=direkt: upstream address: sslnegotiation=direkt: expected postgres or direct",
+		"a:1=b:2?sslmode=verify-full&sslmode=require":     "a:1=b:2?sslmode=verify-full&sslmode=require: upstream address: the option sslmode is given more than once",
 		"a:1=b:2?dbname=x":                                "a:1=b:2?dbname=x: upstream address: unknown option dbname, expected HOST:PORT?sslmode=verify-full&sslrootcert=FILE",
 	} {
 		if got := flagged(ParseProxyFlag(lock.Postgres, text)); got != want {

@@ -42,6 +42,8 @@ type UpstreamLeg struct {
 	Cert, Key  string // "": none is shown
 	ServerName string // "": the host that is dialled
 	Direct     bool
+
+	options lock.Protocol // whose options of a URL said so; "": a file did
 }
 
 // A legError is about one field of a leg.
@@ -71,6 +73,33 @@ func (l ClientLeg) Load() (*tls.Config, error) {
 
 // Load reads the files. It returns nil where the leg is not to be TLS.
 func (l UpstreamLeg) Load(address string) (*tls.Config, error) {
+	conf, err := l.load(address)
+	return conf, l.rename(err)
+}
+
+// optionNames are what a URL calls the fields of a leg.
+var optionNames = map[lock.Protocol]map[string]string{
+	lock.Redis:    {"ca": "ssl_ca_certs", "cert": "ssl_certfile", "key": "ssl_keyfile"},
+	lock.Postgres: {"ca": "sslrootcert", "cert": "sslcert", "key": "sslkey", "mode": "sslmode"},
+}
+
+func (l UpstreamLeg) name(field string) string {
+	if name, ok := optionNames[l.options][field]; ok {
+		return name
+	}
+	return field
+}
+
+// rename makes an error name what was typed.
+func (l UpstreamLeg) rename(err error) error {
+	var e *legError
+	if errors.As(err, &e) {
+		return &legError{l.name(e.field), e.err}
+	}
+	return err
+}
+
+func (l UpstreamLeg) load(address string) (*tls.Config, error) {
 	if l.Mode == Disable {
 		return nil, nil
 	}
@@ -217,9 +246,9 @@ func (l UpstreamLeg) check() error {
 	case l.Mode == Require && l.CA != "":
 		return &legError{"ca", errors.New("require trusts any certificate, expected verify-ca or verify-full beside a ca")}
 	case l.Cert != "" && l.Key == "":
-		return &legError{"cert", errors.New("expected a key beside it")}
+		return &legError{"cert", fmt.Errorf("expected %s beside it", l.name("key"))}
 	case l.Key != "" && l.Cert == "":
-		return &legError{"key", errors.New("expected a cert beside it")}
+		return &legError{"key", fmt.Errorf("expected %s beside it", l.name("cert"))}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,6 +18,11 @@ import (
 // nothing, by the name of its variable; nil: nothing.
 func TakeTLS(p lock.Protocol, u *url.URL, env func(name string) string) (UpstreamLeg, url.Values, error) {
 	q := u.Query()
+	for name, values := range q {
+		if len(values) > 1 && (strings.HasPrefix(name, "ssl") || name == "skip_verify" || name == "channel_binding") {
+			return UpstreamLeg{Mode: Disable}, q, fmt.Errorf("the option %s is given more than once", name)
+		}
+	}
 	if p == lock.Postgres {
 		l, err := takePostgres(q, env)
 		return l, q, err
@@ -35,12 +41,16 @@ func take(q url.Values, name string) string {
 }
 
 func takeRedis(q url.Values) (UpstreamLeg, error) {
-	l := UpstreamLeg{Mode: VerifyFull, CA: take(q, "ssl_ca_certs"), Cert: take(q, "ssl_certfile"), Key: take(q, "ssl_keyfile")}
-	checked, reqs, skip := take(q, "ssl_check_hostname"), take(q, "ssl_cert_reqs"), take(q, "skip_verify")
+	l := UpstreamLeg{Mode: VerifyFull, CA: take(q, "ssl_ca_certs"), Cert: take(q, "ssl_certfile"), Key: take(q, "ssl_keyfile"), options: lock.Redis}
+	reqs, err := oneWord(q, "ssl_cert_reqs", "required", "cert_required", "2", "optional", "cert_optional", "1", "none", "cert_none", "0")
+	skip, e1 := oneWord(q, "skip_verify", "true", "1", "false", "0")
+	checked, e2 := oneWord(q, "ssl_check_hostname", "true", "1", "false", "0")
 	switch {
-	case slices.Contains([]string{"none", "CERT_NONE", "0"}, reqs) || isTrue(skip):
+	case cmp.Or(err, e1, e2) != nil:
+		return l, cmp.Or(err, e1, e2)
+	case reqs == "none" || reqs == "cert_none" || reqs == "0" || isTrue(skip):
 		l.Mode, l.CA = Require, ""
-	case strings.EqualFold(checked, "false") || checked == "0":
+	case checked == "false" || checked == "0":
 		l.Mode = VerifyCA
 	}
 	for name := range q {
@@ -48,7 +58,17 @@ func takeRedis(q url.Values) (UpstreamLeg, error) {
 			return l, fmt.Errorf("the option %s cannot be kept, expected ssl_cert_reqs, ssl_check_hostname, ssl_ca_certs, ssl_certfile or ssl_keyfile", name)
 		}
 	}
-	return l, l.check()
+	return l, l.rename(l.check())
+}
+
+// oneWord takes an option that has few values, in lower case.
+func oneWord(q url.Values, name string, words ...string) (string, error) {
+	v := take(q, name)
+	w := strings.ToLower(v)
+	if v != "" && !slices.Contains(words, w) {
+		return "", fmt.Errorf("%s=%s: expected one of %s", name, show(v), strings.Join(words, ", "))
+	}
+	return w, nil
 }
 
 func isTrue(s string) bool { return strings.EqualFold(s, "true") || s == "1" }
@@ -66,9 +86,12 @@ func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
 		return UpstreamLeg{Mode: Disable}, checkMode(mode)
 	}
 	q.Set(name, off)
-	l := UpstreamLeg{Mode: mode, CA: get("sslrootcert", "PGSSLROOTCERT"), Cert: get("sslcert", "PGSSLCERT"), Key: get("sslkey", "PGSSLKEY")}
-	l.Direct = get("sslnegotiation", "PGSSLNEGOTIATION") == "direct"
+	l := UpstreamLeg{Mode: mode, CA: get("sslrootcert", "PGSSLROOTCERT"), Cert: get("sslcert", "PGSSLCERT"), Key: get("sslkey", "PGSSLKEY"), options: lock.Postgres}
+	negotiation := get("sslnegotiation", "PGSSLNEGOTIATION")
+	l.Direct = negotiation == "direct"
 	switch {
+	case negotiation != "" && negotiation != "postgres" && !l.Direct:
+		return l, fmt.Errorf("sslnegotiation=%s: expected postgres or direct", show(negotiation))
 	case l.CA == "system":
 		l.CA, l.Mode = "", VerifyFull
 	case l.CA != "" && l.Mode == Require:
@@ -82,7 +105,7 @@ func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
 	if get("channel_binding", "PGCHANNELBINDING") == Require {
 		return l, errors.New("channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable")
 	}
-	return l, l.check()
+	return l, l.rename(l.check())
 }
 
 // wanted returns the mode, and the option that sets it with its value for none.
