@@ -254,7 +254,7 @@ func TestC099Replication(t *testing.T) {
 			if len(p.marks) != before+1 || p.marks[before].Kind != wire.Blind || p.marks[before].End != at {
 				t.Fatalf("%s, want one mark, blind at %d", kinds(p.marks[before:]), at)
 			}
-			if !bytes.HasPrefix(bytes.TrimLeft(p.all[from:], "\n"), []byte(s.first)) || p.tr.rep.pos != int64(len(p.all)) || p.tr.Rest(true) != unread || p.tr.Rest(false) != unread {
+			if !bytes.HasPrefix(bytes.TrimLeft(p.all[from:], "\n"), []byte(s.first)) || p.tr.rep.pos != int64(len(p.all)) || p.tr.Rest(true) != endless || p.tr.Rest(false) != endless {
 				t.Errorf("%.60q, %d of %d", p.all[from:], p.tr.rep.pos, len(p.all))
 			}
 			p.done("1 done, blind")

@@ -113,6 +113,16 @@ func TestC080WhatTheServerWillNotRead(t *testing.T) {
 			p.done("")
 		})
 	}
+	t.Run("NUL", func(t *testing.T) {
+		p := newTap(t, server)
+		p.send("AUTH secret\r\n" + lines("P1"))
+		p.until(probed(1))
+		p.send("ECHO a\x00b\r\n"+probe(2), strings.Repeat("x", maxInline))
+		if got := readAll(p); !strings.HasPrefix(got, "-ERR Protocol error: too big inline") {
+			t.Errorf("the server says %q", got)
+		}
+		p.done("1 done, blind")
+	})
 	t.Run("HTTP", func(t *testing.T) {
 		p := newTap(t, server)
 		p.send("POST / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -163,6 +163,7 @@ func said(t testing.TB, tr *Tracker, fromClient bool, part []byte, cut cutter) s
 }
 
 var conversations = [][2]string{
+	{"PING\r\nSETNX a \"b\x00c\"\r\n" + nx, "+PONG\r\n:1\r\n"},
 	{words("GET") + words("FCALL f 0") + words("FCALL f 0 x") + words("FCALL f 1 boring") + words("FCALL f 1 a") + words("OBJECT HELP") + words("OBJECT ENCODING boring"), "-ERR x\r\n:1\r\n:1\r\n:1\r\n:1\r\n*0\r\n-ERR x\r\n"},
 	{words("XREAD STREAMS a 0") + words("XREAD COUNT 1 STREAMS boring 0") + words("XREAD STREAMS") + cmd("GET", strings.Repeat("k", 2100)) + words("GET boring") + cmd("GET", ""), "*-1\r\n*-1\r\n-ERR x\r\n$-1\r\n$-1\r\n$-1\r\n"},
 	{lines("GET a;EVALSHA " + sha("x") + " 0 a;EVALSHA " + sha("x") + " 1 boring;EVALSHA " + sha("x") + " 1 k token-of-it 500;P1"), "$-1\r\n:1\r\n:1\r\n:1\r\n:1001\r\n"},
@@ -213,6 +214,10 @@ func TestSameHoweverCutWhenLarge(t *testing.T) {
 	server := []byte("*140000\r\n" + strings.Repeat(":12345\r\n", 140000) + ":1\r\n")
 	by := func(size int) cutter { return func(left int) int { return min(left, size) } }
 	sameHoweverCut(t, client, server, by(4096), by(1000), by(wire.MaxHeld), by(wire.MaxHeld+1))
+	for _, nul := range []int{10, maxInline - 1, maxInline, maxInline + 10} {
+		line := []byte(strings.Repeat("x", nul) + "\x00" + strings.Repeat("x", maxInline))
+		sameHoweverCut(t, line, nil, by(4096), by(1000), by(maxInline), by(nul))
+	}
 }
 
 func FuzzTracker(f *testing.F) {

@@ -87,7 +87,7 @@ func escape(b []byte, quote byte) (byte, int) {
 	return b[1], 2
 }
 
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 func isHex(c byte) bool { return hexDigit(c) < 16 }
 

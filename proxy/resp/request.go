@@ -235,6 +235,9 @@ func (r *requests) line(b []byte) (int, event) {
 	if end < 0 {
 		n = len(b)
 	}
+	if nul := bytes.IndexByte(b[:min(n, maxInline-len(r.buf))], 0); nul >= 0 {
+		return nul, r.malformed(nul, "NUL in an inline request, behind which some servers find no end of the line and others nothing to read")
+	}
 	if len(r.buf)+n > maxInline {
 		over := maxInline - len(r.buf)
 		return over, r.malformed(over, fmt.Sprintf("inline request without an end after %d bytes", maxInline))

@@ -52,11 +52,11 @@ func TestRest(t *testing.T) {
 func TestRestOfWhatIsGivenUp(t *testing.T) {
 	tr := newTracker()
 	tr.Client([]byte(words("GET a")+words("PSYNC ? -1")), nil)
-	if tr.Rest(true) != unread || tr.Rest(false) != 0 {
+	if tr.Rest(true) != endless || tr.Rest(false) != 0 {
 		t.Errorf("behind PSYNC: %d, %d", tr.Rest(true), tr.Rest(false))
 	}
 	tr.Upstream([]byte("$-1\r\n"), nil)
-	if tr.Rest(false) != unread {
+	if tr.Rest(false) != endless {
 		t.Errorf("behind the last reply: %d", tr.Rest(false))
 	}
 	tr.Skip(false, 1000)

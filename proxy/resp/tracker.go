@@ -154,14 +154,14 @@ func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64)
 	return marks, t.rep.clear()
 }
 
-// unread is what Rest answers for a stream that is not read any more.
-const unread = 1 << 62
+// endless is more than any stream has left: Rest of one that is not read any more.
+const endless = 1 << 62
 
 // Rest implements [wire.Skipper].
 func (t *Tracker) Rest(fromClient bool) int64 {
 	switch {
 	case fromClient && t.blindOut, !fromClient && (t.blindIn || t.lost()):
-		return unread
+		return endless
 	case fromClient:
 		return t.req.rest()
 	}
