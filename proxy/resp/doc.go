@@ -7,9 +7,10 @@
 //	bytes -> requests (framing, kept arguments) -> build (command -> lock.Op) -> queue
 //	bytes -> replies (framing, one answer)      -> queue (whose reply?)       -> outcome
 //
-// Framing is by two state machines that look at each byte once, skip the bodies
-// of what does not matter without copying them, nest to a fixed depth
-// and never allocate from a length that a peer announced.
+// What lies whole in a chunk and matters to nobody is hopped over, length by
+// length. All else, what was declined there included, is framed by two state
+// machines that skip the bodies of what does not matter without copying them,
+// nest to a fixed depth and never allocate from a length that a peer announced.
 //
 // Requests and replies pair first in, first out, and mostly one to one: that
 // is assumed of every command that the package does not know. What differs is
@@ -35,7 +36,7 @@
 // Where this does not suffice the connection goes blind: one mark says where and
 // why, and both directions pass on unread. That is so for SYNC and PSYNC, behind which
 // another protocol begins; for what is no RESP, or nests too deep; for streamed
-// strings and aggregates, which no server sends; for a reply that answers
+// strings and aggregates, which no server sends; for an inline request with a NUL; for a reply that answers
 // nothing or cannot be what was asked for; for an AUTH within MULTI; where a request
 // that has no reply may have failed after all; and where an array of RESP2, in a
 // transaction that subscribes, may be a publication or a list that looks like one.
@@ -54,15 +55,17 @@
 // It ends when the text is seen.
 //
 // Promises. Marks and their order do not depend on how the bytes were cut, nor
-// on what was skipped instead of fed ([wire.Skipper]). The
-// time is linear in the bytes. A command that is no op costs no allocation. At
-// most [wire.MaxHeld] bytes are withheld in a direction. No chunk is kept after
-// the call that brought it, and no password: of AUTH, HELLO AUTH, ACL, CONFIG and
-// MIGRATE nothing is kept but the command's name, and the client's name of HELLO. An
-// inline request is kept until its line is whole, and then wiped. What is kept otherwise is
-// never more than four times the bytes that came and 64 KiB, beside the ops
-// themselves; an idle connection needs about one KiB. Nothing that a peer sends
-// makes it panic.
+// on what was skipped instead of fed ([wire.Skipper]). The time is linear in the
+// bytes. A command that is no op and changes nothing in the connection costs no
+// allocation once its name was seen, whether or not a rule names it; 256 names
+// are remembered. At most [wire.MaxHeld] bytes are withheld in a direction, and
+// of a request nothing that the server may refuse before the rest has come. No
+// chunk is kept after the call that brought it, and no password: of AUTH, HELLO
+// AUTH, ACL, CONFIG and MIGRATE nothing is kept but the command's name, and the
+// client's name of HELLO. An inline request is kept until its line is whole, and
+// then wiped. What is kept otherwise is never more than four times the bytes
+// that came and 64 KiB, beside the ops themselves; an idle connection needs one
+// to three KiB, by what went over it. Nothing that a peer sends makes it panic.
 //
 // Not here: sockets, time, faults, decisions. An absolute expiry (EXAT, PXAT,
 // EXPIREAT, PEXPIREAT) needs a wall clock, so the TTL of such an op is 0; so is
