@@ -129,6 +129,9 @@ func (e *environment) rewriteURL(name string, must bool) error {
 	if leg.Mode != config.Disable {
 		u.Scheme = strings.Replace(u.Scheme, "rediss", "redis", 1)
 		u.RawQuery = rest.Encode()
+		if p == lock.Postgres {
+			e.weaken()
+		}
 	}
 	e.set(name, u.String())
 	return nil
@@ -172,12 +175,23 @@ func (e *environment) libpq(name string) string {
 	return path
 }
 
+// weaken takes away the variables beside which libpq accepts no plaintext, not
+// even that of a URL that says so.
+func (e *environment) weaken() {
+	for name, strict := range map[string]string{"PGSSLROOTCERT": "system", "PGSSLNEGOTIATION": "direct"} {
+		if v, _ := e.get(name); v == strict {
+			e.unset(name)
+		}
+	}
+}
+
 // legOf is how an upstream is to be trusted whose address has no options: that
 // of Postgres has libpq's variables.
 func (e *environment) legOf(p lock.Protocol) (config.UpstreamLeg, error) {
 	leg, _, err := config.TakeTLS(p, &url.URL{}, e.libpq)
-	if _, set := lookup(e.given, "PGSSLMODE"); set && err == nil && leg.Mode != config.Disable {
+	if err == nil && leg.Mode != config.Disable {
 		e.set("PGSSLMODE", config.Disable)
+		e.weaken()
 	}
 	return leg, err
 }

@@ -97,6 +97,9 @@ func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
 	case l.CA != "" && l.Mode == Require:
 		l.Mode = VerifyCA // as libpq does
 	}
+	if err := onlyWeaker(get); err != nil {
+		return l, err
+	}
 	for _, name := range []string{"sslpassword", "sslcrl", "sslcrldir"} {
 		if q.Get(name) != "" {
 			return l, fmt.Errorf("the option %s cannot be kept", name)
@@ -106,6 +109,24 @@ func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
 		return l, errors.New("channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable")
 	}
 	return l, l.rename(l.check())
+}
+
+// onlyWeaker refuses what asks for more than a leg does: TLS 1.2 or later, and
+// a certificate where the server wants one.
+func onlyWeaker(get func(name, variable string) string) error {
+	for _, o := range []struct {
+		name, variable string
+		kept           []string
+	}{
+		{"ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", []string{"", "TLSv1", "TLSv1.1", "TLSv1.2"}},
+		{"ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", []string{"", "TLSv1.3"}},
+		{"sslcertmode", "PGSSLCERTMODE", []string{"", "allow"}},
+	} {
+		if v := get(o.name, o.variable); !slices.Contains(o.kept, v) {
+			return fmt.Errorf("%s=%s cannot be kept, expected %s", o.name, show(v), strings.Join(o.kept[1:], " or "))
+		}
+	}
+	return nil
 }
 
 // wanted returns the mode, and the option that sets it with its value for none.
@@ -120,7 +141,11 @@ func wanted(q url.Values, env func(string) string) (name, off, mode string) {
 	if mode == "" && env != nil {
 		mode = env("PGSSLMODE")
 	}
-	if mode == "" && q.Get("sslrootcert") == "system" {
+	root := q.Get("sslrootcert")
+	if root == "" && env != nil {
+		root = env("PGSSLROOTCERT")
+	}
+	if mode == "" && root == "system" {
 		mode = VerifyFull
 	}
 	return "sslmode", Disable, mode
