@@ -3,6 +3,8 @@ package pgwire
 import (
 	"sync"
 	"unsafe"
+
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 const (
@@ -30,10 +32,10 @@ func NewCache() *Cache {
 }
 
 // read returns the statements of a text. A text that was cut is a prefix of
-// what upstream gets, and is not kept.
-func (c *Cache) read(text []byte, cut bool) []template {
+// what upstream gets, and is not kept. All sessions have the same h.
+func (c *Cache) read(h *lock.Hasher, text []byte, cut bool) []template {
 	if cut || len(text) > cacheText {
-		return readSQL(view(text), cut)
+		return sealed(h, text, cut)
 	}
 	c.mu.Lock()
 	list, ok := c.texts.get(text)
@@ -42,13 +44,22 @@ func (c *Cache) read(text []byte, cut bool) []template {
 	if ok {
 		return list
 	}
-	list = readSQL(view(text), false)
+	list = sealed(h, text, false)
 	if !again || len(list) > cacheList || secret(view(text)) {
 		return list
 	}
 	c.mu.Lock()
 	c.texts.set(string(text), list)
 	c.mu.Unlock()
+	return list
+}
+
+// sealed reads a text and hashes what is written in it.
+func sealed(h *lock.Hasher, text []byte, cut bool) []template {
+	list := readSQL(view(text), cut)
+	for i := range list {
+		list[i].seal(h)
+	}
 	return list
 }
 
@@ -95,12 +106,16 @@ func weigh(list []template) int {
 	return n
 }
 
-// templateBytes is what a template takes that has no lists.
-const templateBytes = 512
+// templateBytes is what a template takes that has no lists, and slotBytes what
+// a place in one takes.
+const (
+	templateBytes = 512
+	slotBytes     = 160
+)
 
 // weight returns about how many bytes the lists of a template take.
 func (t *template) weight() int {
-	n := 96*(len(t.set)+len(t.where)+len(t.args)) + 32*(len(t.shape.Columns)+len(t.also))
+	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)) + 32*(len(t.shape.Columns)+len(t.also))
 	if t.inner != nil {
 		n += templateBytes + t.inner.weight()
 	}

@@ -61,8 +61,8 @@ func TestCacheIsBounded(t *testing.T) {
 
 // twice reads a text until it would be kept.
 func twice(c *Cache, text string) {
-	c.read([]byte(text), false)
-	c.read([]byte(text), false)
+	c.read(hasher, []byte(text), false)
+	c.read(hasher, []byte(text), false)
 }
 
 // kept reports whether a text is in the cache.
@@ -75,13 +75,13 @@ func kept(c *Cache, text string) bool {
 func TestCacheKeepsWhatComesAgain(t *testing.T) {
 	cache := NewCache()
 	for i := range 3 {
-		cache.read([]byte("select a from t where b = $1"), false)
+		cache.read(hasher, []byte("select a from t where b = $1"), false)
 		if kept(cache, "select a from t where b = $1") != (i > 0) {
 			t.Errorf("after %d times: kept %v", i+1, i == 0)
 		}
 	}
-	cache.read([]byte("select a from t where b = 1; select 'cut"), true)
-	cache.read([]byte("select a from t where b = 1; select 'cut"), true)
+	cache.read(hasher, []byte("select a from t where b = 1; select 'cut"), true)
+	cache.read(hasher, []byte("select a from t where b = 1; select 'cut"), true)
 	if kept(cache, "select a from t where b = 1; select 'cut") {
 		t.Error("a text that was cut is kept")
 	}
@@ -93,7 +93,7 @@ func TestCacheTellsTextsApart(t *testing.T) {
 	cache := NewCache()
 	for _, table := range []string{"t", "u", "t"} {
 		text := "select a from " + table + " where b in (" + strings.Repeat("$1, ", 500) + "$1)"
-		if list := cache.read([]byte(text), false); list[0].shape.Table != table {
+		if list := cache.read(hasher, []byte(text), false); list[0].shape.Table != table {
 			t.Errorf("read a text about %s as one about %s", table, list[0].shape.Table)
 		}
 	}

@@ -29,9 +29,12 @@
 //     its end with the outcome, while rows from before the notice have gone.
 //   - A ROLLBACK TO says from which op on it undid the transaction, if its
 //     savepoint was seen.
-//   - Values are hashed when they are read and not kept. Passwords are never
-//     copied, and a SQL text in which there may be one is read each time. No
-//     chunk is kept after the call that brought it.
+//   - Values are hashed when they are read, literals in a SQL text among them, and
+//     no statement keeps them. A [Cache] keeps whole texts, with what is written in
+//     them. Passwords are never copied, and a text in which there may be one is
+//     not cached: one about roles or servers, or with a string and a word that
+//     secrets are called by, of a short list. No chunk is kept after the call
+//     that brought it.
 //   - Memory is bounded: nothing is allocated by what a header claims, at most
 //     one message of [wire.MaxHeld] is copied in each direction, and names and
 //     statements are counted. What is read of a text has at most 4 times its

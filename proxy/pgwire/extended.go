@@ -37,7 +37,7 @@ func (t *Tracker) askParse(m *message) {
 
 // prepared returns the statement of a text, nil if it is not one statement.
 func (t *Tracker) prepared(text []byte, cut bool) *statement {
-	list := t.opt.Statements.read(text, cut)
+	list := t.opt.Statements.read(t.opt.Hash, text, cut)
 	if len(list) != 1 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
 	if c.bad {
 		p.formats.unknown = true
 	}
-	p.sql = st.tmpl.fill(t.opt.Hash, p.binding)
+	p.sql = st.tmpl.fill(p.binding)
 	p.weight = weighs(p.sql, p.binding)
 	return p
 }
@@ -172,7 +172,7 @@ func (t *Tracker) execute(p *portal, a *asked) {
 	}
 	run, sql := p, p.sql
 	if inner != tm {
-		sql = inner.fill(t.opt.Hash, args)
+		sql = inner.fill(args)
 	}
 	if inner != tm || p.shared() {
 		run = &portal{detail: detail{stmt: &statement{tmpl: inner}, weight: weighs(sql, nil)}, formats: p.formats}

@@ -231,7 +231,7 @@ func (t *Tracker) resolve(tm *template, from binding) (*template, binding) {
 	}
 	args := make(bound, len(tm.args))
 	for i, a := range tm.args {
-		args[i] = a.of(t.opt.Hash, from)
+		args[i] = a.of(from)
 	}
 	return st.tmpl, args
 }

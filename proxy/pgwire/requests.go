@@ -172,7 +172,7 @@ func (t *Tracker) askQuery(m *message) {
 	t.rename(nil)
 	t.live = nil
 	if !t.unread(text, m.cut) {
-		a.more = t.askItems(t.opt.Statements.read(text, m.cut))
+		a.more = t.askItems(t.opt.Statements.read(t.opt.Hash, text, m.cut))
 	}
 	t.ask(a, m)
 	t.segment++
@@ -206,7 +206,7 @@ func (t *Tracker) askItems(list []template) *detail {
 func (t *Tracker) askItem(tm *template) item {
 	it := item{tmpl: tm, change: t.affect(tm)}
 	if inner, args := t.resolve(tm, nil); inner != nil && t.matters(inner) {
-		it.tmpl, it.op = inner, t.op(inner, inner.fill(t.opt.Hash, args))
+		it.tmpl, it.op = inner, t.op(inner, inner.fill(args))
 	}
 	return it
 }

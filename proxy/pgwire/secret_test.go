@@ -3,6 +3,7 @@ package pgwire
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,55 @@ func keeps(tr *Tracker) bool {
 		}
 	}
 	c := tr.opt.Statements
-	return strings.Contains(fmt.Sprint(c.texts.young, c.texts.old), hunter)
+	if strings.Contains(fmt.Sprint(c.texts.young, c.texts.old), hunter) {
+		return true
+	}
+	live := []*statement{tr.live, tr.statements.unnamed}
+	for _, list := range []map[string]*statement{tr.statements.named.young, tr.statements.named.old} {
+		live = slices.AppendSeq(live, maps.Values(list))
+	}
+	for _, ch := range tr.changes {
+		live = append(live, ch.now)
+	}
+	for _, st := range live {
+		for ; st != nil && st.tmpl != nil; st = inside(st) {
+			if strings.Contains(fmt.Sprintf("%+v", *st.tmpl), hunter) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inside returns the statement that a PREPARE names.
+func inside(st *statement) *statement { return &statement{tmpl: st.tmpl.inner} }
+
+// A literal is hashed when its statement is read, and is in no statement that
+// is kept, under a name or not.
+func TestLiteralsAreNotKept(t *testing.T) {
+	for _, sql := range []string{
+		"UPDATE users SET password = 'hunter2' WHERE id = 1",
+		"UPDATE users SET note = 1, pwd = 'hunter2' WHERE id = 1",
+		"SELECT id FROM users WHERE user_pin = 'hunter2'",
+		"INSERT INTO users (otp) VALUES ('hunter2')",
+		"INSERT INTO users (pw) VALUES ($$hunter2$$)",
+	} {
+		for _, script := range [][]any{
+			{fe{p("s", sql), p("", sql), syn}, be{parsed, parsed, z('I')}},
+			{fe{p("s", sql)}},
+			{fe{q("PREPARE s AS " + sql)}, be{c("PREPARE"), z('I')}},
+			{fe{q("PREPARE s AS " + sql)}},
+		} {
+			pl := newPlayer(t, newTracker()).play(encode(t, slices.Concat(started, script)), 0)
+			if keeps(pl.tracker) {
+				t.Errorf("%s: kept", sql)
+			}
+			pl.play(encode(t, []any{fe{p("", sql), syn}}), 0)
+			if keeps(pl.tracker) {
+				t.Errorf("%s: kept when it came again", sql)
+			}
+		}
+	}
 }
 
 // A statement that sets a password leaves nothing of its text behind: not in

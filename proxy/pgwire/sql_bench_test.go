@@ -63,14 +63,14 @@ func BenchmarkCachedText(b *testing.B) {
 		b.Run(tt.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				cache.read(text, false)
+				cache.read(hasher, text, false)
 			}
 		})
 		b.Run(tt.name+"/parallel", func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
-					cache.read(text, false)
+					cache.read(hasher, text, false)
 				}
 			})
 		})

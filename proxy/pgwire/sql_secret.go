@@ -45,13 +45,34 @@ func (s *surveyor) tells() bool {
 // stems are how the words begin that secrets are called by.
 var stems = []string{"passw", "passphrase", "passfile", "private_key", "pgp_sym", "secret", "scram-sha", "token", "credential", "crypt", "apikey", "api_key", "access_key"}
 
-// sensitive reports whether one of the stems is in a text, in any case.
+// secretWords are those of them that are too short to look for inside others.
+var secretWords = []string{"pwd", "pw", "pin", "otp"}
+
+// sensitive reports whether one of the stems is in a text, or one of the words
+// by itself, in any case.
 func sensitive(text string) bool {
+	from := 0
 	for i := range len(text) {
+		if !isLetter(text[i]) || text[i] == '_' {
+			from = i + 1
+		} else if i+1 == len(text) || !isLetter(text[i+1]) || text[i+1] == '_' {
+			if secretWord(text[from : i+1]) {
+				return true
+			}
+		}
 		for _, stem := range stems {
 			if text[i]|0x20 == stem[0] && len(text)-i >= len(stem) && strings.EqualFold(text[i:i+len(stem)], stem) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+func secretWord(s string) bool {
+	for _, w := range secretWords {
+		if len(s) == len(w) && strings.EqualFold(s, w) {
+			return true
 		}
 	}
 	return false

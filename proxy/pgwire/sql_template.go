@@ -65,45 +65,57 @@ type slot struct {
 
 // A value is a parameter, a literal, or neither.
 type value struct {
-	param int // from 1
-	known bool
-	text  string // of a literal
+	param   int // from 1
+	known   bool
+	text    string     // of a literal, while its statement is being read
+	literal lock.Value // which then takes its place
 }
 
 // A binding gives the values of parameters, counted from 1.
 type binding interface{ at(param int) lock.Value }
 
-func (v value) of(h *lock.Hasher, from binding) lock.Value {
-	switch {
-	case v.param > 0 && from != nil:
+func (v value) of(from binding) lock.Value {
+	if v.param > 0 && from != nil {
 		return from.at(v.param)
-	case v.known:
-		return h.Of([]byte(v.text))
 	}
-	return lock.Value{}
+	return v.literal
+}
+
+// seal hashes the literals of a template. Their texts are not kept.
+func (t *template) seal(h *lock.Hasher) {
+	for _, list := range [][]slot{t.set, t.where, t.args} {
+		for i := range list {
+			if v := &list[i].value; v.known {
+				v.literal, v.text = h.Of([]byte(v.text)), ""
+			}
+		}
+	}
+	if t.inner != nil {
+		t.inner.seal(h)
+	}
 }
 
 // fill makes the statement of one execution. from may be nil, if there are no
 // parameters.
-func (t *template) fill(h *lock.Hasher, from binding) *lock.Statement {
+func (t *template) fill(from binding) *lock.Statement {
 	s := t.shape
 	if len(t.set) > 0 {
 		s.Set = make([]lock.Assign, len(t.set))
 	}
 	for i, a := range t.set {
-		s.Set[i] = a.assign(h, from)
+		s.Set[i] = a.assign(from)
 	}
 	if len(t.where) > 0 {
 		s.Where = make([]lock.Cond, len(t.where))
 	}
 	for i, c := range t.where {
-		s.Where[i] = lock.Cond{Column: c.column, Op: c.op, Value: c.of(h, from)}
+		s.Where[i] = lock.Cond{Column: c.column, Op: c.op, Value: c.of(from)}
 	}
 	return &s
 }
 
-func (a slot) assign(h *lock.Hasher, from binding) lock.Assign {
-	v := a.of(h, from)
+func (a slot) assign(from binding) lock.Assign {
+	v := a.of(from)
 	if a.step == 0 {
 		return lock.Assign{Column: a.column, Value: v}
 	}

@@ -13,7 +13,8 @@ type Options struct {
 	Session  uint64
 	Upstream string
 	Hash     *lock.Hasher // nil: one with an empty key
-	// Statements is shared by the sessions of a daemon. nil: one of its own.
+	// Statements is shared by the sessions of a daemon, which have one Hash.
+	// nil: one of its own.
 	Statements *Cache
 	// Wants reports whether a rule names a verb, which then makes an op of
 	// what otherwise is none. nil: none does. It is asked for each statement.
