@@ -118,6 +118,7 @@ func (r *reader) address(m mapping, field string) string {
 	s := r.scalar(n)
 	if err := checkAddress(s, field == "upstream"); err != nil {
 		r.fail(n, "%s", err)
+		r.hide(s)
 	}
 	return s
 }

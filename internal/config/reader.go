@@ -53,6 +53,14 @@ func (r *reader) failAt(t *token.Token, format string, args ...any) {
 	r.err = e
 }
 
+// hide keeps what may be a password in s out of the lines that an error shows.
+func (r *reader) hide(s string) {
+	var e *Error
+	if errors.As(r.err, &e) {
+		e.Excerpt = strings.ReplaceAll(e.Excerpt, s, WithoutSecrets(s))
+	}
+}
+
 // start is a node's first token. A block mapping's own is its first colon.
 func start(n ast.Node) *token.Token {
 	switch n := n.(type) {

@@ -49,3 +49,12 @@ func TestErrorsHaveNoPassword(t *testing.T) {
 		}
 	}
 }
+
+func TestFileErrorsHaveNoPassword(t *testing.T) {
+	for _, upstream := range []string{"me:hunter2@db:5432", "hunter2@db:5432", "postgres://me:hunter2@db:5432/x", "db:5432?sslpassword=hunter2"} {
+		_, err := Parse("x.yaml", []byte("version: 1\nproxies:\n  postgres:\n    listen: ':0'\n    upstream: "+upstream+"\n"))
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", upstream, err)
+		}
+	}
+}
