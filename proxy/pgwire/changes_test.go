@@ -37,6 +37,12 @@ func TestNamesWhereRequestsFail(t *testing.T) {
 			ask UPDATE b write tx1i [BE]
 			got UPDATE done rows=1 [2C]
 			end UPDATE done [Z]`)},
+		{"a name that upstream had lost, used at once", []any{
+			fe{p("s", insert), syn}, be{parsed, z('I')},
+			fe{p("s", update), b("", "s"), e(""), syn}, be{parsed, boundOK, c("UPDATE 1"), z('I')}}, lines(`
+			ask UPDATE b write tx1i [PBE]
+			got UPDATE done rows=1 [12C]
+			end UPDATE done [Z]`)},
 		{"a Close that is skipped", []any{
 			fe{p("s", update), syn}, be{parsed, z('I')},
 			fe{p("", "selec"), cs("s"), syn, p("s", insert), syn}, be{bad("42601"), z('I'), bad("42P05"), z('I')},
