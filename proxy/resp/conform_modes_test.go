@@ -130,6 +130,7 @@ func TestC093ReplyModes(t *testing.T) {
 		{"skip SUBSCRIBE", lines("CLIENT REPLY SKIP;SUBSCRIBE a b;UNSUBSCRIBE;P1"), probed(1), "1 done"},
 		{"off SUBSCRIBE", lines("CLIENT REPLY OFF;SUBSCRIBE a b;UNSUBSCRIBE;P1;CLIENT REPLY ON;P2"), probed(2), "1 unknown, 2 done"},
 		{"3: off SUBSCRIBE", lines("HELLO 3;CLIENT REPLY OFF;SUBSCRIBE a b;GET x;PUBLISH a x;UNSUBSCRIBE;P1;CLIENT REPLY ON;P2"), probed(2), "1 unknown, 2 done"},
+		{"off, subscriptions in MULTI", lines("CLIENT REPLY OFF;MULTI;PSUBSCRIBE x y;EXEC;SUNSUBSCRIBE;SUBSCRIBE a b;RESET;P1"), probed(1), "1 done"},
 		{"replication's own", lines("REPLCONF ACK 1;P1;REPLCONF GETACK *;P2;REPLCONF ACK;P3;REPLCONF GETACK;P4;REPLCONF ACK 1 x;P5;REPLCONF ACK x;P6;replconf ack 1 listening-port 1;P7"), probed(7), "1 done, 2 done, 3 done, 4 done, 5 done, 6 done, 7 done"},
 		{"refused", lines("AUTH mute x;CLIENT REPLY OFF;P1;CLIENT REPLY ON;P2"), probed(2), "1 done, 2 done"},
 		{"skip refused", lines("AUTH mute x;CLIENT REPLY SKIP;P1;P2"), probed(2), "blind"},

@@ -58,3 +58,12 @@ func TestDisputedPublications(t *testing.T) {
 		})
 	}
 }
+
+func TestNoConfirmationWithoutACount(t *testing.T) {
+	tr := newTracker()
+	tr.Client([]byte(lines("SUBSCRIBE c;P1")), nil)
+	marks, _ := tr.Upstream([]byte("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n$1\r\n1\r\n"), nil)
+	if len(marks) == 0 || !strings.Contains(marks[len(marks)-1].Reason, "confirms no subscription") {
+		t.Errorf("taken for a confirmation: %s", kinds(marks))
+	}
+}
