@@ -132,8 +132,23 @@ func steady(said []saying) []string {
 		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.at, b.at), strings.Compare(a.who, b.who))
 	})
 	var out []string
-	for _, l := range said {
+	for _, l := range joined(said) {
 		out = append(out, fmt.Sprintf("%-6s %s", l.at, l.text))
+	}
+	return out
+}
+
+// joined makes one read of those that one reader made at one instant: how many
+// there were is up to the scheduler.
+func joined(said []saying) (out []saying) {
+	for _, l := range said {
+		begin := l.who + ` reads "`
+		if n := len(out); n > 0 && out[n-1].step == l.step && out[n-1].at == l.at &&
+			strings.HasPrefix(l.text, begin) && strings.HasPrefix(out[n-1].text, begin) {
+			out[n-1].text = strings.TrimSuffix(out[n-1].text, `"`) + strings.TrimPrefix(l.text, begin)
+			continue
+		}
+		out = append(out, l)
 	}
 	return out
 }
