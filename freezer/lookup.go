@@ -142,7 +142,7 @@ func (h *hunt) read(ctx context.Context, s socket, recent []int) error {
 func pids(hints []hint) []int {
 	out := make([]int, len(hints))
 	for i, h := range hints {
-		out[i] = h.pid
+		out[i] = h.holder.pid
 	}
 	return out
 }
@@ -160,24 +160,29 @@ type hunt struct {
 
 // guess tries the likely descriptors of recent holders.
 func (h *hunt) guess(hints []hint) {
-	for _, g := range hints {
-		if link := among(g.pid, g.fds, h.link); link != "" {
-			h.seen[g.pid] = true
-			h.take(g.pid, link)
+	for i, g := range hints {
+		pid := g.holder.pid
+		if n, link := among(pid, g.fds, h.link); link != "" {
+			hints[i].fds = g.fds[:n]
+			h.freezer.missed(hints[:i+1])
+			h.seen[pid] = true
+			h.take(pid, link)
 			return
 		}
 	}
+	h.freezer.missed(hints)
 }
 
-// among returns the path of the descriptor, of those given, that links to link.
-func among(pid int, fds []int, link string) string {
+// among returns the path of the descriptor, of those given, that links to link,
+// and how many were tried before it.
+func among(pid int, fds []int, link string) (tried int, path string) {
 	dir := procPath(pid, "fd") + "/"
-	for _, fd := range fds {
+	for i, fd := range fds {
 		if name := dir + strconv.Itoa(fd); fd >= 0 && linksTo(name, link) {
-			return name
+			return i, name
 		}
 	}
-	return ""
+	return len(fds), ""
 }
 
 // look reads the tables of processes, up to the first that has the socket.
@@ -219,7 +224,8 @@ func (h *hunt) relatives(ctx context.Context) {
 		}
 		h.seen[pid] = true
 		if n, err := entries(procPath(pid, "fd"), fewFiles); err == nil && n == fewFiles {
-			h.take(pid, among(pid, fds, h.link))
+			_, link := among(pid, fds, h.link)
+			h.take(pid, link)
 			continue
 		}
 		link, _ := holds(pid, h.link)

@@ -13,7 +13,7 @@ const (
 	recentMax = 64   // recent holders that are tried before every process is
 	freedMax  = 4096 // descriptors of one that are remembered as free
 	guesses   = 16   // descriptors of one that are tried, of those, and beside the last found
-	patience  = 64   // how often one that was given back is tried in vain
+	patience  = 64   // how often one that was given back is tried in vain before it is given up
 
 	kinship = time.Second // how long nobody looks again for relatives who share with a process that shared with none
 )
@@ -36,16 +36,16 @@ type holder struct {
 	alone time.Time // when it was seen last to share with no relative
 }
 
-// freed is a descriptor that was given back, and how often it was tried since.
+// freed is a descriptor that was given back, and how often it was tried since,
+// in vain.
 type freed struct{ fd, tries int }
 
 // guess lists the descriptors to try; behind the freezer's mutex.
 func (h *holder) guess() []int {
 	out := make([]int, 0, 2*guesses)
 	n := min(len(h.freed), guesses)
-	for i := range h.freed[:n] {
-		h.freed[i].tries++
-		out = append(out, h.freed[i].fd)
+	for _, f := range h.freed[:n] {
+		out = append(out, f.fd)
 	}
 	for d := range guesses / 2 {
 		out = append(out, h.last+1+d)
@@ -53,8 +53,18 @@ func (h *holder) guess() []int {
 	for d := range guesses / 4 {
 		out = append(out, h.last-d)
 	}
-	h.freed = slices.DeleteFunc(h.freed, func(f freed) bool { return f.tries > patience })
 	return out
+}
+
+// missed notes which descriptors were tried in vain. One that is again and
+// again has been taken by something that is no connection of ours.
+func (h *holder) missed(fds []int) {
+	for _, fd := range fds {
+		if i, ok := h.search(fd); ok {
+			h.freed[i].tries++
+		}
+	}
+	h.freed = slices.DeleteFunc(h.freed, func(f freed) bool { return f.tries >= patience })
 }
 
 // found notes where a connection was.
@@ -185,17 +195,28 @@ func (p Process) descriptor() (int, bool) {
 
 // A hint is a recent holder and where in its table to look.
 type hint struct {
-	pid int
-	fds []int
+	holder *holder
+	fds    []int
 }
 
-// hints lists the recent holders, the latest first.
+// hints lists the recent holders, the latest first. Most often the first of them
+// has the connection and the others are not tried, so that what was tried
+// in vain is counted afterwards.
 func (f *Freezer) hints() []hint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]hint, 0, len(f.recent))
 	for _, h := range slices.Backward(f.recent) {
-		out = append(out, hint{h.pid, h.guess()})
+		out = append(out, hint{h, h.guess()})
 	}
 	return out
+}
+
+// missed notes what was tried in vain.
+func (f *Freezer) missed(hints []hint) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range hints {
+		h.holder.missed(h.fds)
+	}
 }

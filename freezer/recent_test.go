@@ -87,10 +87,41 @@ func TestGuesses(t *testing.T) {
 		t.Errorf("guesses after 8 was found: %v", got)
 	}
 	for range patience {
-		h.guess()
+		h.missed([]int{7, 51})
 	}
-	if len(h.freed) != 0 {
-		t.Errorf("still tries %v", h.freed)
+	if got := h.guess()[:2]; !slices.Equal(got, []int{9, 9}) {
+		t.Errorf("guesses after 7 was tried in vain %d times: %v", patience, got)
+	}
+}
+
+// What one process gave back is not given up because the connections of another
+// are found, nor what would have been tried after the hit.
+func TestOnlyWhatWasTriedInVainIsCounted(t *testing.T) {
+	f := newFreezer(t)
+	_, _, accepted := dial(t, "127.0.0.1:0")
+	client, server := ends(accepted)
+	o := lookup(t, f, client, server)
+	here, ok := o.Processes[0].descriptor()
+	if !ok {
+		t.Fatalf("found at %q", o.Processes[0].link)
+	}
+	own, other := o.Processes[0].shared, &holder{pid: -1, pidfd: -1, refs: 1, last: -1}
+	f.mu.Lock()
+	f.recent = []*holder{other, own}
+	f.mu.Unlock()
+	defer func() { f.recent = []*holder{own} }()
+	for fd := range 2 * recentMax {
+		other.gave(fd)
+	}
+	own.freed = []freed{{fd: here - 1}, {fd: here}, {fd: here + 1}}
+	h := hunt{freezer: f, inode: o.Inode, link: socketLink(o.Inode), seen: map[int]bool{}}
+	h.guess(f.hints())
+	if len(h.found) != 1 {
+		t.Fatal("not found where it is")
+	}
+	f.leave(h.found)
+	if own.freed[0].tries != 1 || own.freed[2].tries != 0 || other.freed[0].tries != 0 {
+		t.Errorf("tries %v of the one that has it, %v of the other", own.freed, other.freed[0])
 	}
 }
 
