@@ -15,8 +15,8 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
-	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/proxy"
 )
 
 // A part is what one end of a connection sends.
@@ -39,14 +39,7 @@ func converse(t *testing.T, where string, rules []string, parts []part, cut func
 	var p passage
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &stage{t: t, ctx: ctx, start: time.Now(), ends: map[string]*end{}, owners: map[string]int{}}
-		for i := 0; i < len(rules); i += 2 {
-			r, err := fault.Parse(rules[i], rules[i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.rules = append(s.rules, r)
-		}
+		s := &stage{t: t, ctx: ctx, start: time.Now(), ends: map[string]*end{}, owners: map[string]int{}, rules: proxy.RulesOf(t, rules...)}
 		if err := s.open(); err != nil {
 			t.Fatal(err)
 		}

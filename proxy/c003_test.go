@@ -47,18 +47,7 @@ func newStreet(t *testing.T, watch func(net.Conn), rules ...string) *street {
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
-	var list []fault.Rule
-	for i := 0; i < len(rules); i += 2 {
-		r, err := fault.Parse(rules[i], rules[i+1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, r)
-	}
-	plan, err := fault.NewPlan(list, 1, fault.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := proxy.PlanOf(t, rules...)
 	start := time.Now()
 	clock := func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
 	plan.Start(clock())

@@ -10,20 +10,34 @@ import (
 
 func engine(t *testing.T, rules ...string) *Engine {
 	t.Helper()
+	p := PlanOf(t, rules...)
+	p.Start(1)
+	return NewEngine(lock.NewLedger(nil), p)
+}
+
+// RulesOf reads rules, each of them a flag and its value; for the tests of both
+// packages.
+func RulesOf(t *testing.T, flags ...string) []fault.Rule {
+	t.Helper()
 	var list []fault.Rule
-	for i := 0; i < len(rules); i += 2 {
-		r, err := fault.Parse(rules[i], rules[i+1])
+	for i := 0; i < len(flags); i += 2 {
+		r, err := fault.Parse(flags[i], flags[i+1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, r)
 	}
-	p, err := fault.NewPlan(list, 1, fault.Limits{})
+	return list
+}
+
+// PlanOf makes a plan of such rules.
+func PlanOf(t *testing.T, flags ...string) *fault.Plan {
+	t.Helper()
+	p, err := fault.NewPlan(RulesOf(t, flags...), 1, fault.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Start(1)
-	return NewEngine(lock.NewLedger(nil), p)
+	return p
 }
 
 func owner(key string) Peer { return Peer{Owner: &Owner{Key: key, PID: 1, Address: "10.0.0.1"}} }

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/tidwall/redcon"
 
-	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/proxy"
 )
 
 // A store is a Redis that knows SET NX PX, GET and the release script, with a
@@ -82,11 +82,7 @@ const releaseScript = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redi
 func TestLibraryHearsOfItsGrantTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := fault.Parse("stall-after", "SETNX#1=800ms")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &stage{t: t, ctx: ctx, start: time.Now(), ends: map[string]*end{}, owners: map[string]int{}, rules: []fault.Rule{r}}
+		s := &stage{t: t, ctx: ctx, start: time.Now(), ends: map[string]*end{}, owners: map[string]int{}, rules: proxy.RulesOf(t, "stall-after", "SETNX#1=800ms")}
 		redisStore(t, &s.net)
 		if err := s.open(); err != nil {
 			t.Fatal(err)
