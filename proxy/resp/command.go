@@ -163,9 +163,9 @@ func (c command) prepare(argc int64) plan {
 		p.watch = p.may
 	case scriptVerb, selectVerb, clientVerb:
 		p.keep, p.watch = min(all, 2), true
-	case replconfVerb, placeVerb:
+	case placeVerb:
 		p.keep = min(all, 1)
-	case subscribeVerb:
+	case subscribeVerb, replconfVerb:
 		p.keep = all
 	case helloVerb:
 		p.keep, p.watch = min(all, 8), true

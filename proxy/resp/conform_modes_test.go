@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
@@ -79,6 +80,8 @@ func TestC092SubscriptionsInTransactions(t *testing.T) {
 		{"last", lines("MULTI;P1;SUBSCRIBE a b;EXEC;UNSUBSCRIBE;P2"), probed(2), "1 done, 2 done"},
 		{"discarded", lines("MULTI;SUBSCRIBE a b;P1;DISCARD;P2"), probed(2), "1 failed DISCARD, 2 done"},
 		{"aborted", lines("MULTI;SUBSCRIBE a b;NOSUCH;P1;EXEC;P2"), probed(2), "1 failed EXECABORT, 2 done"},
+		{"lists", lines("RPUSH l one two three;RPUSH m message a;MULTI;SUBSCRIBE a b;LRANGE l 0 -1;COMMAND INFO GET;PUBLISH a x;LRANGE m 0 -1;P1;EXEC;UNSUBSCRIBE;P2"), probed(2), "1 done, 2 done"},
+		{"a list that is like a publication", lines("RPUSH l message a x;MULTI;SUBSCRIBE a;PUBLISH a x;LRANGE l 0 -1;P1;EXEC;UNSUBSCRIBE;P2"), probed(2), "blind"},
 	})
 }
 
@@ -132,6 +135,14 @@ func TestC093ReplyModes(t *testing.T) {
 		{"3: off SUBSCRIBE", lines("HELLO 3;CLIENT REPLY OFF;SUBSCRIBE a b;GET x;PUBLISH a x;UNSUBSCRIBE;P1;CLIENT REPLY ON;P2"), probed(2), "1 unknown, 2 done"},
 		{"off, subscriptions in MULTI", lines("CLIENT REPLY OFF;MULTI;PSUBSCRIBE x y;EXEC;SUNSUBSCRIBE;SUBSCRIBE a b;RESET;P1"), probed(1), "1 done"},
 		{"replication's own", lines("REPLCONF ACK 1;P1;REPLCONF GETACK *;P2;REPLCONF ACK;P3;REPLCONF GETACK;P4;REPLCONF ACK 1 x;P5;REPLCONF ACK x;P6;replconf ack 1 listening-port 1;P7"), probed(7), "1 done, 2 done, 3 done, 4 done, 5 done, 6 done, 7 done"},
+		{"replication's own, behind other options", lines("REPLCONF capa eof ACK 1;P1;REPLCONF listening-port 1 ip-address 1.2.3.4 capa eof GETACK *;P2;REPLCONF capa eof listening-port 2;P3;replconf listening-port -1 ack x nosuch 1;P4;REPLCONF capa eof ACK;P5"), probed(5), "1 done, 2 done, 3 done, 4 done, 5 done"},
+		{"replication's own, behind what is refused", lines("REPLCONF listening-port x ACK 1;P1;REPLCONF nosuch 1 ACK 1;P2;REPLCONF listening-port 01 ACK 1;P3;REPLCONF listening-port +1 ACK 1;P4;REPLCONF ACK 1 nosuch 1;P5"), probed(5), "1 done, 2 done, 3 done, 4 done, 5 done"},
+		{"replication's own, behind what no ACK follows", lines("REPLCONF rdb-only 0;P1;REPLCONF rdb-only 5;P2;REPLCONF ip-address " + strings.Repeat("a", 60) + ";P3;REPLCONF rdb-filter-only functions nosuch ACK;P4"), probed(4), "1 done, 2 done, 3 done, 4 done"},
+		{"replication's own, in MULTI", lines("MULTI;REPLCONF capa eof ACK 1;P1;EXEC;P2"), probed(2), "1 done, 2 done"},
+		{"replication's own, by the server's version", lines("P1;REPLCONF rdb-only 0 ACK 1;P2"), probed(2), "blind, 1 done"},
+		{"replication's own, by how long an address it takes", lines("P1;REPLCONF ip-address " + strings.Repeat("a", 46) + " ACK 1;P2"), probed(2), "blind, 1 done"},
+		{"replication's own, too long", lines("P1;REPLCONF listening-port " + strings.Repeat("1", maxToken+1) + " ACK 1;P2"), probed(2), "blind, 1 done"},
+		{"replication's own, too many", lines("P1") + cmd(append([]string{"REPLCONF"}, strings.Fields(strings.Repeat("capa eof ", maxArgs))...)...) + lines("P2"), probed(2), "blind, 1 done"},
 		{"refused", lines("AUTH mute x;CLIENT REPLY OFF;P1;CLIENT REPLY ON;P2"), probed(2), "1 done, 2 done"},
 		{"skip refused", lines("AUTH mute x;CLIENT REPLY SKIP;P1;P2"), probed(2), "blind"},
 		{"on, queued while off", lines("CLIENT REPLY OFF;MULTI;CLIENT REPLY ON;P1;EXEC;P2"), probed(2), "blind"},

@@ -16,7 +16,7 @@ func TestRandomModesStayInStep(t *testing.T) {
 	pool := []string{
 		"CLIENT REPLY OFF", "CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "CLIENT REPLY ON", "SUBSCRIBE a b", "SUBSCRIBE b c d", "PSUBSCRIBE *", "SSUBSCRIBE s",
 		"UNSUBSCRIBE", "UNSUBSCRIBE a z", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH x", "HELLO 3", "HELLO 2", "HELLO",
-		"RESET", "MONITOR", "PUBLISH a message", "SPUBLISH s x", "REPLCONF ACK 0", "REPLCONF listening-port 1", "PING", "ECHO subscribe", "GET x", "SELECT 0",
+		"RESET", "MONITOR", "PUBLISH a message", "SPUBLISH s x", "REPLCONF ACK 0", "REPLCONF capa eof ACK 0", "REPLCONF listening-port 1", "PING", "ECHO subscribe", "GET x", "SELECT 0",
 		"LRANGE l 0 -1", "NOSUCH", "SET x y", "CLIENT TRACKING ON", "COMMAND DOCS GET", "BLPOP l2 0.001", "WAIT 0 1", "\r\n", "*0\r\n", "P", "P", "P", "P", "P", "P", "P", "P",
 	}
 	r := rand.New(rand.NewPCG(11, 11))

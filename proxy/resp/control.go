@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"math"
+	"strconv"
 )
 
 // control fills in what the request changes in the connection, or in the
@@ -41,15 +42,70 @@ func (t *Tracker) control(e *entry) {
 	case monitorVerb:
 		e.act = monitors
 	case replconfVerb:
-		// In pairs, or else it is a syntax error, which has a reply.
-		if r.argc%2 == 1 && (is(r.arg(1), "ACK") || is(r.arg(1), "GETACK")) {
-			e.act = silent
-		}
+		t.replicating(e)
 	case syncVerb:
 		e.act = blinds
 	case placeVerb:
 		t.leaving()
 	}
+}
+
+// maxAddress is how long an address may be for every server to take it.
+const maxAddress = 45
+
+// replicating reads REPLCONF [option value ...]. The server takes the options in
+// turn: at an ACK or a GETACK it stops without a word, at one that it refuses with
+// an error, and with OK behind the last. What some servers take and others refuse
+// leaves it open whether there is a reply, if an ACK follows.
+func (t *Tracker) replicating(e *entry) {
+	r := &t.req
+	if r.argc%2 == 0 {
+		return // a syntax error
+	}
+	open := false
+	for i := 1; i < len(r.args); i += 2 {
+		name, value := r.arg(i), r.arg(i+1)
+		switch {
+		case is(name, "ACK"), is(name, "GETACK"):
+			if e.act = silent; open {
+				e.act = blinds
+			}
+			return
+		case is(name, "CAPA"):
+		case name == nil, value == nil:
+			open = true
+		case is(name, "LISTENING-PORT"):
+			if !isPort(value) {
+				return
+			}
+		case is(name, "IP-ADDRESS"):
+			open = open || len(value) > maxAddress
+		case !isReplicas(name):
+			return
+		default:
+			open = true
+		}
+	}
+	if int64(len(r.args)) < r.argc {
+		e.act = blinds
+	}
+}
+
+// isPort reports whether every server reads the value as a number.
+func isPort(value []byte) bool {
+	n, ok := parseInt(value)
+	var exact [20]byte
+	return ok && bytes.Equal(strconv.AppendInt(exact[:0], n, 10), value)
+}
+
+// isReplicas reports whether the option is one that some servers know.
+func isReplicas(name []byte) bool {
+	for _, known := range []string{"RDB-ONLY", "RDB-FILTER-ONLY", "RDB-CHANNEL", "MAIN-CH-CLIENT-ID", "SET-RDB-CLIENT-ID", "VERSION", "UUID"} {
+		if is(name, known) {
+			return true
+		}
+	}
+	return false
 }
 
 func is(arg []byte, word string) bool {

@@ -23,9 +23,9 @@
 //   - Between MULTI and EXEC a request waits for its element of EXEC's reply; these
 //     elements are read as replies of their own, so that a request may
 //     have several of them, or none.
-//   - CLIENT REPLY OFF and SKIP, REPLCONF ACK with an offset and an empty request have
-//     no reply. What a
-//     request changes in the connection is then taken for done.
+//   - CLIENT REPLY OFF and SKIP, REPLCONF with an ACK or a GETACK, behind other options
+//     too, and an empty request have no reply. What a request changes in the
+//     connection is then taken for done.
 //   - HELLO, RESET and SELECT change the connection at their place.
 //   - Redis 7.2 to 8 may leave out the error of an AUTH that was sent while replies
 //     were due. Behind such an AUTH both readings are kept until a reply, or an
@@ -37,7 +37,8 @@
 // why, and both directions pass on unread. That is so for SYNC and PSYNC, behind which
 // another protocol begins; for what is no RESP, or nests too deep; for streamed
 // strings and aggregates, which no server sends; for an inline request with a NUL; for a reply that answers
-// nothing or cannot be what was asked for; for an AUTH within MULTI; where a request
+// nothing or cannot be what was asked for; for an AUTH within MULTI; for a REPLCONF with
+// an ACK behind options that not all servers take; where a request
 // that has no reply may have failed after all; and where an array of RESP2, in a
 // transaction that subscribes, may be a publication or a list that looks like one.
 //

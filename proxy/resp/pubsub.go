@@ -287,6 +287,11 @@ func (t *Tracker) publication() claim {
 
 // contest tells whether the request, nil for a plain one, may have been answered
 // with the array.
+//
+// That it may have is not found out later either. What a command publishes, the
+// client's own PUBLISH, a script or a keyspace event, stands ahead of that command's
+// element before Redis 7.2 and behind EXEC's reply since; no frame but EXEC's
+// says how many there are to be, and it does not count what is published.
 func (t *Tracker) contest(e *entry) claim {
 	if e == nil {
 		return disputed

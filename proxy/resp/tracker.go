@@ -250,7 +250,11 @@ func (t *Tracker) requestMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
 func (t *Tracker) enqueue(marks []wire.Mark, e entry) []wire.Mark {
 	switch {
 	case e.act == blinds:
-		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: %s: the replication stream is passed on unread", t.req.start, t.req.plan.cmd.name))
+		what := "the replication stream is passed on unread"
+		if t.req.plan.cmd.verb == replconfVerb {
+			what = "whether it has a reply depends on the server"
+		}
+		return t.goBlind(marks, t.req.pos, fmt.Sprintf("request at byte %d: %s: %s", t.req.start, t.req.plan.cmd.name, what))
 	case t.req.plan.cmd.verb == quitVerb:
 		t.blindOut = true // the server drops what follows
 	case t.waiting >= maxPending:
