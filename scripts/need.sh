@@ -29,8 +29,8 @@ for need in "$@"; do
         [ -z "$ioredis" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
         ;;
     python)
-        /usr/bin/python3 -c 'import redis, asyncpg' >/dev/null 2>&1 ||
-            packages="$packages python3 python3-redis python3-asyncpg"
+        /usr/bin/python3 -c 'import redis, asyncpg, psycopg' >/dev/null 2>&1 ||
+            packages="$packages python3 python3-redis python3-asyncpg python3-psycopg"
         ;;
     cc)
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"

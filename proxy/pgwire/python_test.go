@@ -152,6 +152,6 @@ func pythonWith(t *testing.T, module string) string {
 			return python
 		}
 	}
-	t.Skipf("no python3 with %s is installed", module)
+	lacks(t, "no python3 with %s is installed", module)
 	return ""
 }

@@ -5,39 +5,33 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os/exec"
-	"path/filepath"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
 
-// dialServer starts a redis-server of its own and returns a connection to it.
+// dialServer starts a server of the test's own and returns a connection to it.
 func dialServer(t *testing.T) net.Conn {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
+	c, err := net.Dial("tcp", testbed.Redis(t, "--enable-debug-command", "yes").Addr())
 	if err != nil {
-		t.Skip("redis-server is not installed: ", err)
+		t.Fatal(err)
 	}
-	socket := filepath.Join(t.TempDir(), "s")
-	server := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--enable-debug-command", "yes")
-	if err := server.Start(); err != nil {
-		t.Skip("redis-server does not start: ", err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// lacks skips the test for what this machine lacks, and fails it in CI.
+func lacks(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf(format, args...)
 	}
-	t.Cleanup(func() {
-		server.Process.Kill()
-		server.Wait()
-	})
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("unix", socket); err == nil {
-			t.Cleanup(func() { c.Close() })
-			return c
-		}
-	}
-	t.Skip("redis-server did not listen within 10 s")
-	return nil
+	t.Skipf(format, args...)
 }
 
 // converse sends what it is given, and scans replies until the echo that ends
