@@ -40,6 +40,9 @@ func identity(t trace) string {
 	if t.report.Silent > 0 {
 		s += fmt.Sprintf(", %d without a word", t.report.Silent)
 	}
+	if t.report.Racy > 0 {
+		s += fmt.Sprintf(", %d whose ends timing decides", t.report.Racy)
+	}
 	if n := len(t.report.Different); n > 0 {
 		s += fmt.Sprintf(", %d DIFFERENT", n)
 	}

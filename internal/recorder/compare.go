@@ -13,19 +13,24 @@ type Report struct {
 	Equal     int   // the same bytes in both directions
 	Cut       int   // broken, and equal as far as both recorders heard
 	Silent    int   // not at the inner recorder: a client that came and went without a word
+	Racy      int   // of those at both: an end arrived as another, or not, and timing may have decided it
 	Up, Down  int64 // bytes to the upstream and to the client, at the outer recorder
 	Different []string
 }
 
 // Compare matches the connections of the recorder on the clients' side with
-// those of the one on the server's side, by content.
+// those of the one on the server's side, by content; of several with the same
+// content, by their ends.
 func Compare(outer, inner []*Conn) Report {
 	r := Report{Conns: len(outer)}
 	for _, c := range outer {
 		r.Up += c.ToUpstream.Bytes
 		r.Down += c.ToClient.Bytes
 	}
-	outer, inner = pairEqual(outer, inner)
+	outer, inner = r.pairEqual(outer, inner, func(c *Conn) string {
+		return fmt.Sprint(c.key(), c.Client.End, c.Upstream.End)
+	})
+	outer, inner = r.pairEqual(outer, inner, (*Conn).key)
 	r.Equal = r.Conns - len(outer)
 	slices.SortStableFunc(outer, func(a, b *Conn) int { return cmp.Compare(b.bytes(), a.bytes()) })
 	for _, o := range outer {
@@ -41,6 +46,7 @@ func Compare(outer, inner []*Conn) Report {
 		n := inner[i]
 		inner[i] = inner[len(inner)-1]
 		inner = inner[:len(inner)-1]
+		r.ends(o, n)
 		if cut(o, n) {
 			r.Cut++
 			continue
@@ -53,33 +59,36 @@ func Compare(outer, inner []*Conn) Report {
 	return r
 }
 
-// pairEqual takes out the connections that are equal and returns the others.
-func pairEqual(outer, inner []*Conn) (restOuter, restInner []*Conn) {
+// pairEqual takes out the connections whose keys are equal, looks at their ends,
+// and returns the others.
+func (r *Report) pairEqual(outer, inner []*Conn, key func(*Conn) string) (restOuter, restInner []*Conn) {
 	same := map[string][]*Conn{}
 	for _, n := range inner {
-		k := n.key()
-		same[k] = append(same[k], n)
+		same[key(n)] = append(same[key(n)], n)
 	}
+	asked := map[string][]*Conn{}
 	for _, o := range outer {
-		k := o.key()
-		if have := same[k]; len(have) > 0 {
-			same[k] = have[1:]
-			continue
-		}
-		restOuter = append(restOuter, o)
+		asked[key(o)] = append(asked[key(o)], o)
 	}
-	left := map[*Conn]bool{}
-	for _, have := range same {
-		for _, n := range have {
-			left[n] = true
+	taken := map[*Conn]bool{}
+	for k, os := range asked {
+		for i, n := range pair(os, same[k]) {
+			if n != nil {
+				taken[os[i]], taken[n] = true, true
+				r.ends(os[i], n)
+			}
 		}
 	}
-	for _, n := range inner {
-		if left[n] {
-			restInner = append(restInner, n)
-		}
+	isTaken := func(c *Conn) bool { return taken[c] }
+	return slices.DeleteFunc(slices.Clone(outer), isTaken), slices.DeleteFunc(slices.Clone(inner), isTaken)
+}
+
+// ends takes in how the ends of one connection compare.
+func (r *Report) ends(o, n *Conn) {
+	if endsOf(o, n) == racy {
+		r.Racy++
 	}
-	return restOuter, restInner
+	r.Different = append(r.Different, endDifferences(o, n)...)
 }
 
 func (c *Conn) key() string { return c.ToUpstream.key() + c.ToClient.key() }

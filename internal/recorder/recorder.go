@@ -15,6 +15,8 @@ import (
 type Conn struct {
 	ToUpstream Stream
 	ToClient   Stream
+	Client     Peer
+	Upstream   Peer
 	Broken     string // why it did not end in an orderly way on both sides; "" if it did
 }
 
@@ -125,9 +127,9 @@ func (r *Recorder) serve(conn *Conn, client net.Conn) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		l.copy(&conn.ToClient, upstream, client, "upstream", "client")
+		l.copy(&conn.ToClient, end{upstream, &conn.Upstream, "upstream"}, end{client, &conn.Client, "client"})
 	}()
-	l.copy(&conn.ToUpstream, client, upstream, "client", "upstream")
+	l.copy(&conn.ToUpstream, end{client, &conn.Client, "client"}, end{upstream, &conn.Upstream, "upstream"})
 	<-back
 }
 
@@ -161,8 +163,15 @@ type link struct {
 	once             sync.Once
 }
 
+// An end is one peer of a link.
+type end struct {
+	net.Conn
+	peer *Peer
+	name string
+}
+
 // copy moves and records one direction until it ends.
-func (l *link) copy(s *Stream, from, to net.Conn, source, sink string) {
+func (l *link) copy(s *Stream, from, to end) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
@@ -171,16 +180,20 @@ func (l *link) copy(s *Stream, from, to net.Conn, source, sink string) {
 			if _, err := to.Write(buf[:n]); err != nil {
 				// What the sink said before it went is still to be passed on; the
 				// other direction ends with it.
-				l.broke("write to " + sink + ": " + reason(err))
+				to.peer.Gone = !errors.Is(err, net.ErrClosed)
+				l.broke("write to " + to.name + ": " + reason(err))
 				return
 			}
 		}
+		if err != nil {
+			from.peer.End = endOf(err)
+		}
 		if err == io.EOF {
-			_ = to.(*net.TCPConn).CloseWrite() // if it has gone, the other direction says so
+			_ = to.Conn.(*net.TCPConn).CloseWrite() // if it has gone, the other direction says so
 			return
 		}
 		if err != nil {
-			l.reset("read from " + source + ": " + reason(err))
+			l.reset("read from " + from.name + ": " + reason(err))
 			return
 		}
 	}
