@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/internal/alarm"
 	"github.com/lockfaultd/lockfaultd/internal/recorder"
 )
 
@@ -137,8 +138,9 @@ func (c *chain) stopDaemon() error {
 // A trace is what a chain saw.
 type trace struct {
 	report     recorder.Report
-	open       bool // connections were open at the end
-	desync     []string
+	open       bool         // connections were open at the end
+	warnings   []string     // of lockfaultd's log
+	complaints []complained // what a run should have none of
 	ops        int
 	injections int
 }
@@ -164,8 +166,11 @@ func (c *chain) close() (trace, error) {
 
 func (c *chain) readLog(t *trace) error {
 	return eachLine(c.log, func(line string) {
-		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
-			t.desync = append(t.desync, strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		if kind := alarm.Of(line); kind != "" {
+			t.complaints = append(t.complaints, complained{kind, line})
+		} else if strings.Contains(line, "level=WARN") {
+			t.warnings = append(t.warnings, line)
 		}
 	})
 }
@@ -180,6 +185,8 @@ func (c *chain) readHistory(t *trace) error {
 			t.ops++
 		case strings.HasPrefix(line, `{"type":"injection"`):
 			t.injections++
+		case strings.HasPrefix(line, `{"type":"gap"`):
+			t.complaints = append(t.complaints, complained{alarm.Gap, strings.TrimSpace(line)})
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/lockfaultd/lockfaultd/internal/alarm"
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
 
@@ -56,6 +57,11 @@ func identical(t *testing.T, w way, binary, protocol, server string, clients []c
 	}
 	if saw.open {
 		t.Error("connections stayed open")
+	}
+	for _, c := range saw.complaints {
+		if c.kind != alarm.Desync { // some clients send rubbish
+			t.Errorf("%s: %s", c.kind, c.line)
+		}
 	}
 	// Each protocol has one client that resets its connection, and Redis some that
 	// it refuses.

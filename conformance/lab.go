@@ -63,7 +63,8 @@ type suite struct {
 	start    func(ctx context.Context, source, dir string) (*testbed.Server, error)
 	setup    func(ctx context.Context, j job) error // of a fresh server; may be nil
 	run      func(ctx context.Context, j job) (results, error)
-	races    []string // tests that do not wait for what they need
+	races    []string   // tests that do not wait for what they need
+	expects  []expected // what lockfaultd has to complain of
 }
 
 // A job is one run of a suite.
@@ -266,7 +267,7 @@ func (v verdict) differs() bool {
 		}
 	}
 	for _, t := range v.trace {
-		if len(t.report.Different) > 0 || t.open {
+		if wrong, _ := v.suite.judge(t.complaints); len(wrong) > 0 || len(t.report.Different) > 0 || t.open {
 			return true
 		}
 	}

@@ -10,9 +10,12 @@
 //
 // A test that does not end behind lockfaultd as it does directly, or behind the bare
 // copy, is a difference. So is a connection whose bytes at the one recorder are
-// not those at the other (package internal/recorder says what is compared). Any
-// difference makes the exit status 1. Tests that are known to race, because they
-// use two connections without waiting for replies, are named and do not.
+// not those at the other, or that ended otherwise (package internal/recorder says what is
+// compared). So is what lockfaultd complains of: a connection that went desync, a
+// gap in the history, an error, a panic; but for what a suite is known to call for,
+// which the table shows and counts. Any difference makes the exit status 1. Tests
+// that are known to race, because they use two connections without waiting for
+// replies, are named and do not.
 //
 // The suites' sources are not part of this project. They are fetched through
 // apt and the Go module proxy into a folder of the user's cache, and built

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockfaultd/lockfaultd/internal/alarm"
 	"github.com/lockfaultd/lockfaultd/internal/recorder"
 )
 
@@ -99,6 +100,7 @@ func TestDifferences(t *testing.T) {
 		{"fails directly only", verdict{runs: map[way]results{direct: bad, plain: ok}}, "", false},
 		{"races", verdict{suite: suite{races: []string{"b"}}, runs: map[way]results{direct: ok, plain: bad}}, "b", false},
 		{"other bytes", verdict{runs: map[way]results{direct: ok, plain: ok}, trace: map[way]trace{plain: {report: recorder.Report{Different: []string{"x"}}}}}, "", true},
+		{"goes desync", verdict{runs: map[way]results{direct: ok, plain: ok}, trace: map[way]trace{plain: {complaints: []complained{{alarm.Desync, "x"}}}}}, "", true},
 		{"stays open", verdict{runs: map[way]results{direct: ok, plain: ok}, trace: map[way]trace{plain: {open: true}}}, "", true},
 		{"the same bytes", verdict{runs: map[way]results{direct: ok, plain: ok}, trace: map[way]trace{plain: equal}}, "", false},
 	} {

@@ -1,5 +1,14 @@
 package main
 
+import (
+	"regexp"
+
+	"github.com/lockfaultd/lockfaultd/internal/alarm"
+)
+
+// rubbish are the reasons why bytes are no requests.
+var rubbish = regexp.MustCompile(`reason="request at byte \d+: (NUL in an inline request|multibulk count|unbalanced quotes|byte '.' before argument|length .* of argument)`)
+
 // allSuites lists what can be run, the fastest first.
 func allSuites() []suite {
 	return []suite{
@@ -11,6 +20,9 @@ func allSuites() []suite {
 			"PUBLISH/SUBSCRIBE after UNSUBSCRIBE without arguments",
 			"Blocking XREADGROUP: flushed DB",
 			"BRPOPLPUSH does not affect WATCH while still blocked",
+		}, expects: []expected{
+			{alarm.Desync, regexp.MustCompile(`reason="request at byte \d+: SYNC: the replication stream`), 0, "a test reads the replication stream"},
+			{alarm.Desync, rubbish, 11, "the tests of the protocol send what is none"},
 		}},
 	}
 }

@@ -19,10 +19,21 @@ func row(out io.Writer, v *verdict, w way, took time.Duration) {
 	if w.proxied() {
 		conns, up, down, bytes = fmt.Sprint(t.report.Conns), size(t.report.Up), size(t.report.Down), identity(t)
 	}
+	wrong, seen := v.suite.judge(t.complaints)
+	if len(wrong) > 0 {
+		bytes += fmt.Sprintf("; %d COMPLAINTS", len(wrong))
+	}
 	fmt.Fprintf(out, layout, v.suite.name, w, fmt.Sprint(r.count(passed)), fmt.Sprint(r.count(failed)), fmt.Sprint(r.count(skipped)),
 		fmt.Sprintf("%.0fs", took.Seconds()), conns, up, down, bytes)
 	show(out, w, "different", t.report.Different)
-	show(out, w, "warning", t.desync)
+	show(out, w, "complaint", wrong)
+	for i, n := range seen {
+		if !w.proxied() {
+			break
+		}
+		fmt.Fprintf(out, "  %s: expected: %d times %s\n", w, n, v.suite.expects[i])
+	}
+	show(out, w, "warning", t.warnings)
 }
 
 func size(n int64) string {
@@ -49,8 +60,8 @@ func identity(t trace) string {
 	if t.open {
 		s += ", some STAYED OPEN"
 	}
-	if len(t.desync) > 0 {
-		s += fmt.Sprintf("; %d warnings", len(t.desync))
+	if len(t.warnings) > 0 {
+		s += fmt.Sprintf("; %d warnings", len(t.warnings))
 	}
 	if t.ops > 0 {
 		s += fmt.Sprintf("; %d ops, %d injections", t.ops, t.injections)

@@ -38,6 +38,7 @@ var rooms = map[string]Room{
 	"probe/check":       {Pure: true, Ours: []string{"lock", "history"}},
 	"probe":             {Ours: []string{"lock", "history", "probe/check"}, Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
 	"report":            {Ours: []string{"lock", "history", "probe/check", "internal/nearest"}},
+	"internal/alarm":    {Pure: true},
 	"internal/config":   {Ours: []string{"lock", "fault"}, Theirs: []string{"github.com/goccy/go-yaml"}},
 	"internal/testbed":  {Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"internal/arch":     {},
@@ -46,8 +47,8 @@ var rooms = map[string]Room{
 	"cmd/probe":         {Ours: []string{"lock", "history", "probe", "probe/check", "report", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2"}},
 	"internal/demo":     {Ours: []string{"internal/testbed"}},
 	"bench":             {Ours: []string{"lock", "fault", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
-	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder"}},
-	"soak":              {Ours: []string{"internal/testbed", "history"}, Theirs: []string{"github.com/jackc/pgx/v5"}},
+	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder", "internal/alarm"}},
+	"soak":              {Ours: []string{"internal/testbed", "internal/alarm", "history"}, Theirs: []string{"github.com/jackc/pgx/v5"}},
 	"examples":          {},
 	"examples/go":       {Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
 }
