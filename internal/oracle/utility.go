@@ -6,12 +6,13 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
-// utility gives the meaning of a statement that neither reads nor changes
-// tables. It tells the tables of the few that a rule can be about.
+// utility gives the meaning of a statement that is no query and, but for TRUNCATE,
+// changes no rows. It tells the tables of the few that a rule can be about.
 func (m *meaning) utility(n *pg.Node) {
 	m.verb = verbOf(n)
 	switch s := n.Node.(type) {
 	case *pg.Node_TruncateStmt:
+		m.kind = "write"
 		m.list(s.TruncateStmt.Relations)
 	case *pg.Node_LockStmt:
 		m.list(s.LockStmt.Relations)

@@ -169,7 +169,7 @@ func stateOf(op *lock.Op, t *tx) state {
 		return refused
 	case op.Outcome == lock.Failed, op.Outcome == lock.RolledBack:
 		return void
-	case answered(op) && op.Rows == 0:
+	case answered(op) && op.Rows == 0 && op.Verb != "TRUNCATE": // whose rows nobody counts
 		return refused
 	case t.undone, sure:
 		return void

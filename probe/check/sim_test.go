@@ -478,6 +478,8 @@ func TestANamedFenceMustRise(t *testing.T) {
 	}
 	gone := put(20, "DELETE", 0)
 	gone.SQL.Set = nil
+	emptied := put(20, "TRUNCATE", 0)
+	emptied.SQL, emptied.Rows = &lock.Statement{Table: "t"}, 0
 	other := put(30, "UPDATE", 2)
 	other.SQL.Where[0].Value = v(2)
 	together := put(12, "UPDATE", 2)
@@ -496,6 +498,7 @@ func TestANamedFenceMustRise(t *testing.T) {
 		{"at once", []*lock.Op{put(10, "UPDATE", 9), together}, 0, 9, 0, ""},
 		{"another row", []*lock.Op{put(10, "UPDATE", 9), other}, 0, 9, 0, ""},
 		{"made anew", []*lock.Op{put(10, "UPDATE", 9), gone, put(30, "UPDATE", 2)}, 0, 2, 0, ""},
+		{"emptied", []*lock.Op{put(10, "UPDATE", 9), emptied, put(30, "UPDATE", 2)}, 0, 2, 0, ""},
 		{"past the proxy", []*lock.Op{put(10, "UPDATE", 9)}, 7, 5, 1, "past the proxy"},
 		{"by nobody seen", nil, 7, 5, 1, "past the proxy"},
 		{"it ended lower than was accepted", []*lock.Op{put(10, "UPDATE", 9)}, 0, 8, 1, "past the proxy"},

@@ -60,13 +60,14 @@
 // one Blind mark says why. Ops that were outstanding then stay without a reply.
 //
 // A statement is one op at most. One that changes data anywhere is a Write: in
-// a WITH list, behind EXPLAIN ANALYZE, as SELECT INTO or CREATE TABLE AS. Its
+// a WITH list, behind EXPLAIN ANALYZE, as SELECT INTO, CREATE TABLE AS or
+// TRUNCATE. Its
 // verb and its table are those of the outer statement if that one writes, else
 // those of the first that does; the COMMIT names the tables of them all. Where
 // the reply does not count what was written (EXPLAIN ANALYZE, a SELECT that
 // found nothing around a write), the outcome is Unknown. A SELECT from a query
-// in the list is a Read of that query's table. DECLARE CURSOR with its FETCH,
-// TRUNCATE and EXECUTE of what is not known are no ops, unless a rule names
+// in the list is a Read of that query's table. DECLARE CURSOR with its FETCH
+// and EXECUTE of what is not known are no ops, unless a rule names
 // their verb; nor are the statements of one text behind the 4096th. What CALL
 // and DO write is not seen.
 //

@@ -42,6 +42,24 @@ var otherFlows = []flow{
 		got UPDATE done rows=1 [C]
 		end UPDATE done [Z]`},
 
+	{"truncate", nil, []any{
+		fe{q("begin; truncate table only counter, other; commit")}, be{c("BEGIN"), c("TRUNCATE TABLE"), c("COMMIT"), z('I')},
+		fe{p("", "truncate counter"), b("", ""), dp(""), e(""), syn}, be{parsed, boundOK, noData, c("TRUNCATE TABLE"), z('I')},
+		fe{q("truncate counter")}, be{bad("42501"), z('I')},
+	}, `
+		ask BEGIN begin tx1 [Q]
+		ask TRUNCATE counter write tx1 [Q]
+		ask COMMIT commit tx1 tables=counter,other [Q]
+		got BEGIN done rows=0 [C]
+		got TRUNCATE done rows=0 [C]
+		got COMMIT done rows=0 [C]
+		ask TRUNCATE counter write tx2i [PBDE]
+		got TRUNCATE done rows=0 [12nC]
+		end TRUNCATE done [Z]
+		ask TRUNCATE counter write tx3i [Q]
+		got TRUNCATE failed rows=0 err=42501 [E]
+		end TRUNCATE failed [Z]`},
+
 	// Verbs that a rule names.
 	{"wanted", []string{"LOCK", "TRUNCATE", "SELECT", "SET"}, []any{
 		fe{q("lock table counter; truncate counter; select pg_advisory_lock(1); create table x (a int)")}, be{c("LOCK TABLE"), c("TRUNCATE TABLE"), rowd("x", 23), data("1"), c("SELECT 1"), c("CREATE TABLE"), z('I')},
@@ -49,7 +67,7 @@ var otherFlows = []flow{
 		fe{p("", "select 1 from pg_class"), b("", ""), dp(""), e(""), syn}, be{parsed, boundOK, rowd("x", 23), c("SELECT 0"), z('I')},
 	}, `
 		ask LOCK counter other tx1i [Q]
-		ask TRUNCATE counter other tx1i [Q]
+		ask TRUNCATE counter write tx1i [Q]
 		ask SELECT other tx1i [Q]
 		got LOCK done rows=0 [C]
 		got TRUNCATE done rows=0 [C]

@@ -325,6 +325,7 @@ prepare p as delete from t where a = $1;
 execute p(5);
 declare c cursor with hold for select a from t;
 fetch 1 from c;
+truncate table t;
 `)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -337,7 +338,8 @@ fetch 1 from c;
 		BEGIN done 0
 		UPDATE done 1 a:5+0
 		COMMIT done 0
-		DELETE done 1`)
+		DELETE done 1
+		TRUNCATE done 0`)
 	if got := trimmed(outcomes(r.stop())); got != want {
 		t.Errorf("got\n%s\nwant\n%s\n%s", got, want, out)
 	}

@@ -323,6 +323,8 @@ func (p *parser) statement() template {
 		p.deletes(&t)
 	case "MERGE":
 		p.merges(&t)
+	case "TRUNCATE":
+		p.truncates(&t)
 	case "WITH":
 		return p.with()
 	case "COPY":

@@ -219,7 +219,8 @@ func TestReadSQL(t *testing.T) {
 		// Others.
 		{"copy from", `copy s.t (a, b) from stdin binary`, []string{"write COPY s.t opaque"}},
 		{"copy to", `copy t to stdout; copy (select 1) to stdout`, []string{"- COPY t", "- COPY"}},
-		{"truncate", `truncate table only t`, []string{"- TRUNCATE t"}},
+		{"truncate", `truncate table only t; truncate "T" restart identity; truncate only (a.b), c*, a.b cascade; truncate pg_class`,
+			[]string{"write TRUNCATE t", "write TRUNCATE T", "write TRUNCATE a.b +!c", "- TRUNCATE pg_class system"}},
 		{"lock", `lock table t in exclusive mode`, []string{"- LOCK t"}},
 		{"create", `create temp table if not exists s.t (a int)`, []string{"- CREATE s.t"}},
 		{"set", `set application_name = 'x'`, []string{"- SET"}},

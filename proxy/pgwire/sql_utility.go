@@ -110,6 +110,9 @@ func (s *surveyor) create() {
 // named reads ALTER TABLE and the statements that take a list of tables.
 func (s *surveyor) named() {
 	verb := s.kw
+	if verb == kwTruncate {
+		s.does(lock.Write, s.tok)
+	}
 	s.next()
 	if !s.take(kwTable) && (verb == kwAlter || verb == kwDrop) {
 		return

@@ -196,6 +196,14 @@ func (p *parser) deletes(t *template) {
 	p.filter(t, "USING")
 }
 
+// truncates reads what follows TRUNCATE: the first of its tables. All rows go,
+// and the reply does not say how many they were.
+func (p *parser) truncates(t *template) {
+	t.kind = lock.Write
+	p.word("TABLE")
+	p.targets(t)
+}
+
 func (p *parser) targets(t *template) {
 	p.word("ONLY")
 	parens := p.op("(")
