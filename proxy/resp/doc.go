@@ -65,7 +65,9 @@
 // AUTH, ACL, CONFIG and MIGRATE nothing is kept but the command's name, and the
 // client's name of HELLO. An inline request is kept until its line is whole, and
 // then wiped. What is kept otherwise is never more than four times the bytes
-// that came and 64 KiB, beside the ops themselves; an idle connection needs one
+// that came and 64 KiB, beside what waits for a reply and matters: requests and their
+// ops, at most 132096 of them and 512 bytes each, so 65 MiB. Behind more the
+// connection goes blind. An idle connection needs one
 // to three KiB, by what went over it. Nothing that a peer sends makes it panic.
 //
 // Not here: sockets, time, faults, decisions. An absolute expiry (EXAT, PXAT,

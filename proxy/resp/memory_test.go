@@ -10,8 +10,11 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
 
-// held is what a tracker holds beside itself and the ops, which belong to those
-// who were given them.
+// opBytes is what an entry that waits, or an op of one, takes at most beside the
+// bytes that came for it.
+const opBytes = 512
+
+// held is what a tracker holds beside itself, the ops that wait among it.
 func held(tr *Tracker) int64 {
 	n := int64(cap(tr.req.buf)) + int64(cap(tr.req.args))*int64(unsafe.Sizeof(argument{})) + int64(cap(tr.rep.levels))*int64(unsafe.Sizeof(level{}))
 	for b := tr.queue.first; b != nil; b = b.next {
@@ -31,10 +34,16 @@ func held(tr *Tracker) int64 {
 }
 
 func heldBy(e *entry) int64 {
-	if e.more == nil || e.more.ask != nil {
+	if e.more == nil {
 		return 0
 	}
 	n := int64(unsafe.Sizeof(detail{}))
+	if a := e.more.ask; a != nil {
+		n = int64(unsafe.Sizeof(*a)) + int64(cap(a.ops))*int64(unsafe.Sizeof(a.one[0]))
+		for _, op := range a.ops {
+			n += int64(unsafe.Sizeof(*op)) + int64(len(op.Key)+len(op.FenceKey)+len(op.Token.Hash))
+		}
+	}
 	if e.more.sums != nil {
 		n += int64(unsafe.Sizeof(*e.more.sums)) + int64(cap(*e.more.sums))*4
 	}
@@ -45,8 +54,11 @@ func heldBy(e *entry) int64 {
 }
 
 func checkHeld(t testing.TB, tr *Tracker, received int64) {
-	if n := held(tr); n > 4*received+64<<10 {
-		t.Fatalf("%d bytes held of %d received", n, received)
+	if n := held(tr); n > 4*received+64<<10+opBytes*int64(tr.waiting) {
+		t.Fatalf("%d bytes held of %d received, with %d that wait", n, received, tr.waiting)
+	}
+	if tr.waiting > maxPending+maxArgs {
+		t.Fatalf("%d wait", tr.waiting)
 	}
 }
 
@@ -54,6 +66,7 @@ func TestHeldMemoryIsBounded(t *testing.T) {
 	for name, unit := range map[string]string{
 		"EXEC": "EXEC\n", "SELECT": "SELECT 1\n", "SELECT far": "SELECT 70000\n", "UNSUBSCRIBE": "UNSUBSCRIBE\n", "SUBSCRIBE": words("SUBSCRIBE a"), "CLIENT SETNAME": "CLIENT SETNAME a\n",
 		"skip": "CLIENT REPLY SKIP\n\n", "AUTH": "PING\nAUTH x\n", "HELLO": "HELLO 3 SETNAME a\n", "after AUTH": "A\n", "many channels": cmd(manyChannels(1000)...), "arguments": "*3\r\n$3\r\nDEL\r\n$0\r\n\r\n$0\r\n\r\n",
+		"SETNX": "SETNX k v\n", "DEL": "DEL k\n", "DEL of many": "DEL" + strings.Repeat(" k", 1000) + "\n", "a script's": "EVALSHA " + strings.Repeat("a", 40) + " 1 k 12345678\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := newTracker()
