@@ -13,6 +13,10 @@ type statement struct {
 // bare reports whether st stands for all statements of a text that is no op.
 func (st *statement) bare() bool { return st == nil || st.tmpl.bare.stmt == st }
 
+// weighs returns about how many bytes the statement takes, its text's sharers
+// left aside.
+func (st *statement) weighs() int { return templateBytes + st.tmpl.weight() }
+
 // A portal is a statement with its parameters, fixed when it was bound.
 type portal struct {
 	detail
@@ -25,6 +29,11 @@ type portal struct {
 
 // shared reports whether p stands for all portals of a text.
 func (p *portal) shared() bool { return p == p.stmt.tmpl.bare }
+
+// weighs returns about how many bytes the portal takes that others do not share.
+func (p *portal) weighs() int {
+	return templateBytes + slotBytes*(len(p.binding)+len(p.sql.Set)+len(p.sql.Where))
+}
 
 // names are the prepared statements or the portals of a session.
 type names[V any] struct {

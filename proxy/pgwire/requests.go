@@ -211,11 +211,12 @@ func (t *Tracker) askItem(tm *template) item {
 	return it
 }
 
+// weight is that of the item and of what was read of its text.
 func (it *item) weight() int32 {
 	if it.op == nil {
-		return 1
+		return 2
 	}
-	return weighs(it.op.SQL, nil)
+	return 1 + weighs(it.op.SQL, nil)
 }
 
 func (t *Tracker) mattersAny(list []template) bool {

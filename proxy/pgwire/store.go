@@ -57,6 +57,6 @@ func (s *store[V]) clear() {
 }
 
 // sessionStore returns a store of what a client gave names to.
-func sessionStore[V any]() store[*V] {
-	return store[*V]{entries: maxStatements, bytes: maxNames}
+func sessionStore[V any](weigh func(*V) int) store[*V] {
+	return store[*V]{entries: maxStatements, bytes: maxNamed, weigh: weigh}
 }

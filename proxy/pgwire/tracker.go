@@ -83,16 +83,16 @@ func NewTracker(opt Options) *Tracker {
 	}
 	return &Tracker{
 		opt:        opt,
-		statements: names[statement]{named: sessionStore[statement]()},
-		portals:    names[portal]{named: sessionStore[portal]()},
+		statements: names[statement]{named: sessionStore((*statement).weighs)},
+		portals:    names[portal]{named: sessionStore((*portal).weighs)},
 		reply:      reply{start: none},
 		group:      group{start: none},
 	}
 }
 
 const (
-	maxStatements = 4096    // prepared statements or portals of a session, half of them surely
-	maxNames      = 1 << 20 // bytes of their names
+	maxStatements = 4096     // prepared statements or portals of a session, half of them surely
+	maxNamed      = 32 << 20 // bytes of either with their names, half of them surely
 )
 
 // none is the offset of what is not there.
