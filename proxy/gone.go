@@ -39,3 +39,28 @@ func polled(c syscall.Conn, events int16) bool {
 	})
 	return found || err != nil
 }
+
+// told reports whether a connection was reset and somebody has been told so,
+// which happens once.
+func told(c net.Conn) bool {
+	sc, ok := transport(c).(syscall.Conn)
+	return ok && polled(sc, unix.POLLHUP) && !polled(sc, unix.POLLERR)
+}
+
+// unheard reports whether the other end of a connection has yet to hear of
+// something that was written to it, and still can.
+func unheard(c syscall.Conn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	found := false
+	err = raw.Control(func(fd uintptr) {
+		waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+		info, err2 := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		found = err == nil && err2 == nil && waiting > 0 && info.State != tcpClosed
+	})
+	return found && err == nil
+}
+
+const tcpClosed = 7 // TCP_CLOSE of include/net/tcp_states.h

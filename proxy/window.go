@@ -47,20 +47,22 @@ func (w *window) read() ([]byte, error) {
 	if n > 0 {
 		w.quiet = false
 	}
-	if w.timed && errors.Is(err, os.ErrDeadlineExceeded) {
+	if w.pastDeadline(err, n > 0) {
 		err = nil
-		w.settle()
 	}
 	return w.buf[at:], err
 }
 
-// pastDeadline reports whether a reader was woken for the window's sake, and
-// sets the next deadline then.
-func (w *window) pastDeadline(err error) bool {
+// pastDeadline reports whether a reader was woken for the window's sake; its
+// buffer was looked after then. moved says whether the reader got anything.
+func (w *window) pastDeadline(err error, moved bool) bool {
 	if !w.timed || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
-	w.watch()
+	if moved {
+		w.quiet = false
+	}
+	w.settle()
 	return true
 }
 
@@ -120,6 +122,13 @@ func (w *window) watch() {
 	w.timed = w.from.SetReadDeadline(time.Now().Add(calm)) == nil
 }
 
+// patient sees to it that a reader is woken when the stream has become quiet.
+func (w *window) patient() {
+	if !w.timed {
+		w.watch()
+	}
+}
+
 // settle goes back to the small buffer, if nothing came since the last look.
 func (w *window) settle() {
 	if !w.quiet || len(w.buf) > smallRead/2 {
@@ -127,6 +136,7 @@ func (w *window) settle() {
 		return
 	}
 	w.move(w.small[:0])
+	w.full = false
 	w.timed = w.from.SetReadDeadline(time.Time{}) != nil
 }
 
