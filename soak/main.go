@@ -6,11 +6,14 @@
 // in processes of their own. A client's values are a function of who it is and
 // of a count, so that it knows every reply beforehand. Clients come and go, in
 // good order and not, and the servers are started anew five times meanwhile: a
-// connection may be lost then, and only then; a reply is never wrong.
+// connection may be lost then, and only then; a reply is never wrong. In the end
+// lockfaultd has to have given everything back, its history must have no gap, and
+// it may have complained of nothing but a server that was down: no connection may
+// have gone desync.
 //
 // run.go is the course of events, clients.go the process of some clients,
 // redis.go and postgres.go what one of them does, watch.go what lockfaultd
-// costs and whether it gives everything back.
+// costs, files.go whether it gives everything back, said.go what it complains of.
 package main
 
 import (

@@ -48,6 +48,11 @@ type down struct {
 	from, to time.Time
 }
 
+// covers reports whether the server's absence explains what happened then.
+func (d down) covers(t time.Time) bool {
+	return t.After(d.from.Add(-time.Second)) && t.Before(d.to.Add(recovery))
+}
+
 // soak runs to the end and says what was wrong.
 func soak(ctx context.Context, o options) (err error) {
 	s := &soaking{options: o}
@@ -121,6 +126,7 @@ func (s *soaking) populate(d *daemon, first, n int) error {
 			return err
 		}
 		s.groups = append(s.groups, g)
+		d.groups++
 		first, n = first+size, n-size
 	}
 	return nil
@@ -201,7 +207,7 @@ func (s *soaking) conclude(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("%d clients were connected at a time, expected some %d", sum.Peak, want))
 	}
 	for i, d := range s.daemons {
-		text, err := d.end(ctx)
+		text, err := d.end(ctx, s.downs)
 		s.say("lockfaultd %d: %s", i, text)
 		errs = append(errs, err)
 	}
@@ -213,7 +219,7 @@ func (s *soaking) unexplained(losses []loss) []error {
 	var errs []error
 	for _, l := range losses {
 		if !slices.ContainsFunc(s.downs, func(d down) bool {
-			return d.server == l.Server && l.At.After(d.from.Add(-time.Second)) && l.At.Before(d.to.Add(recovery))
+			return d.server == l.Server && d.covers(l.At)
 		}) {
 			errs = append(errs, fmt.Errorf("%s: server %d was there, and a connection to it was lost: %s", l.At.Format(time.TimeOnly), l.Server, l.Why))
 		}
