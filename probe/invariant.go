@@ -108,7 +108,7 @@ func single(r *pgconn.Result) (value int64, exists bool, err error) {
 
 // A Database says where to connect, and whom to trust there.
 type Database struct {
-	URL    string      // or a connection string of libpq
+	URL    string      // as Postgres's libraries take it, or a connection string of libpq
 	TLS    *tls.Config // used instead of what URL and environment say of TLS; nil: what they say
 	Direct bool        // with TLS: at once, without an SSLRequest
 }
@@ -116,7 +116,7 @@ type Database struct {
 // connect opens a connection that names itself, so that nobody takes it for
 // one of the service's.
 func (d Database) connect(ctx context.Context) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(d.URL)
+	config, err := parse(d.URL)
 	if err != nil {
 		return nil, fmt.Errorf("read database URL: %w", err)
 	}

@@ -78,7 +78,7 @@ func (l Load) validateURLs() error {
 	if _, err := redisOptions(l.Redis); err != nil {
 		return fmt.Errorf("--redis: %w; expected a URL such as redis://127.0.0.1:6379/0", err)
 	}
-	if _, err := pgx.ParseConfig(l.Database); err != nil {
+	if _, err := parse(l.Database); err != nil {
 		return fmt.Errorf("--database: %w; expected a URL such as postgres://user@127.0.0.1:5432/name", err)
 	}
 	return nil

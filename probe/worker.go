@@ -89,7 +89,11 @@ func (w *worker) reconnect(ctx context.Context) error {
 	if w.pg != nil && !w.pg.IsClosed() {
 		return nil
 	}
-	conn, err := pgx.Connect(ctx, w.load.Database)
+	config, err := parse(w.load.Database)
+	if err != nil {
+		return fmt.Errorf("read database URL: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("reach Postgres: %w", err)
 	}

@@ -203,6 +203,7 @@ func TestProxyFlag(t *testing.T) {
 		"a:1=b:2?sslmode=require&channel_binding=require":          "a:1=b:2?sslmode=require&channel_binding=require: upstream address: channel_binding=require cannot be kept where TLS ends at the proxy; expected prefer or disable",
 		"a:1=b:2?sslmode=":                                         "a:1=b:2?sslmode=: upstream address: the option sslmode is empty, expected a value or no such option",
 		"a:1=b:2?sslmode=require&sslnegotiation=direkt":            "a:1=b:2?sslmode=require&sslnegotiation=direkt: upstream address: sslnegotiation=direkt: expected postgres or direct",
+		"a:1=b:2?sslmode=require&ssl=true":                         "a:1=b:2?sslmode=require&ssl=true: upstream address: the options ssl and sslmode are both given, expected one of them",
 		"a:1=b:2?sslmode=verify-full&sslmode=require":              "a:1=b:2?sslmode=verify-full&sslmode=require: upstream address: the option sslmode is given more than once",
 		"a:1=b:2?sslmode=require&sslcertmode=require":              "a:1=b:2?sslmode=require&sslcertmode=require: upstream address: sslcertmode=require cannot be kept, expected allow",
 		"a:1=b:2?sslmode=require&ssl_min_protocol_version=TLSv1.2": "a:1 b:2 TLS require b",

@@ -81,6 +81,9 @@ func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
 		}
 		return env(variable)
 	}
+	if q.Has("ssl") && q.Has("sslmode") {
+		return UpstreamLeg{Mode: Disable}, errors.New("the options ssl and sslmode are both given, expected one of them")
+	}
 	name, off, mode := wanted(q, env)
 	if mode != Require && mode != VerifyCA && mode != VerifyFull {
 		return UpstreamLeg{Mode: Disable}, checkMode(mode)
@@ -132,9 +135,9 @@ func onlyWeaker(get func(name, variable string) string) error {
 // wanted returns the mode, and the option that sets it with its value for none.
 func wanted(q url.Values, env func(string) string) (name, off, mode string) {
 	switch {
-	case q.Has("ssl") && !q.Has("sslmode") && isTrue(q.Get("ssl")):
+	case q.Has("ssl") && isTrue(q.Get("ssl")):
 		return "ssl", "false", VerifyFull
-	case q.Has("ssl") && !q.Has("sslmode") && !strings.EqualFold(q.Get("ssl"), "false"):
+	case q.Has("ssl") && !strings.EqualFold(q.Get("ssl"), "false"):
 		return "ssl", Disable, q.Get("ssl")
 	}
 	mode = q.Get("sslmode")

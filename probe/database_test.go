@@ -1,0 +1,45 @@
+package probe
+
+import "testing"
+
+// A URL as asyncpg or SQLAlchemy take it says the same of TLS to us.
+func TestDatabaseURLOfOtherLibraries(t *testing.T) {
+	for text, want := range map[string]string{
+		"postgres://u:p@h:5432/d":                           "postgres://u:p@h:5432/d",
+		"postgres://u:p%40@h/d?sslmode=require":             "postgres://u:p%40@h/d?sslmode=require",
+		"host=h port=5432 ssl=require":                      "host=h port=5432 ssl=require",
+		"postgres://u@h/d?ssl=require":                      "postgres://u@h/d?sslmode=require",
+		"postgresql+asyncpg://u:p%40@h/d?ssl=verify-ca&a=b": "postgresql://u:p%40@h/d?a=b&sslmode=verify-ca",
+		"postgresql+psycopg://u@h/d":                        "postgresql://u@h/d",
+		"postgresql+asyncpg://u@h/d?ssl=false":              "postgresql://u@h/d?sslmode=disable",
+		"postgres://u@h/d?ssl=True&sslrootcert=%2Fca":       "postgres://u@h/d?sslmode=verify-full&sslrootcert=%2Fca",
+		"postgres://u@h/d?ssl=disable":                      "postgres://u@h/d?sslmode=disable",
+		"postgres://u:secret%zz@h/d?ssl=require":            "postgres://u:secret%zz@h/d?ssl=require",
+		"mysql+x://u@h/d?ssl=require":                       "mysql+x://u@h/d?ssl=require",
+	} {
+		if got, err := forLibpq(text); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"postgres://u:secret@h/d?ssl=require&sslmode=require": "the options ssl and sslmode are both given, expected one of them",
+		"postgres://u:secret@h/d?ssl=require&ssl=disable":     "the option ssl is given more than once",
+		"postgres://u:secret@h/d?ssl=":                        `ssl="": expected true, false, disable, allow, prefer, require, verify-ca, verify-full`,
+		"postgres://u:secret@h/d?ssl=requires":                `ssl="requires": expected true, false, disable, allow, prefer, require, verify-ca, verify-full`,
+	} {
+		if _, err := parse(text); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What was converted asks for TLS, and sends the server no parameter ssl.
+func TestConvertedURLAsksForTLS(t *testing.T) {
+	c, err := parse("postgresql+asyncpg://u@h/d?ssl=require")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, sent := c.RuntimeParams["ssl"]; sent || c.TLSConfig == nil || len(c.Fallbacks) != 0 {
+		t.Errorf("TLS %v, fallbacks %d, parameters %v", c.TLSConfig, len(c.Fallbacks), c.RuntimeParams)
+	}
+}
