@@ -54,6 +54,7 @@ func TestLogFailsARun(t *testing.T) {
 		{"an error", "redis", errorLine + "\n", "", "error: " + errorLine},
 		{"a panic", "redis", "panic: runtime error\n\ngoroutine 1 [running]:\n", "", "panic: panic: runtime error"},
 		{"a gap in the history", "redis", "", `{"type":"op"}` + "\n" + `{"type":"gap","lost":3}` + "\n", `gap: {"type":"gap","lost":3}`},
+		{"a gap that a flood explains", "libpq_pipeline", "", `{"type":"gap","lost":3,"why":"the disk was slower than the traffic"}` + "\n", ""},
 		{"a gap that the log tells of", "redis", "lockfaultd: the history lacks 3 entries, since\n", "", "gap: lockfaultd: the history lacks 3 entries, since"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -36,10 +36,11 @@ func openCache(dir string) (*cache, error) {
 	return &cache{dir: dir}, os.MkdirAll(dir, 0o755)
 }
 
-// made returns a folder of the cache, which make fills the first time.
-func (c *cache) made(name string, fill func(dir string) error) (string, error) {
+// made returns a folder of the cache, which fill fills the first time, and again
+// when it is to be made of something else.
+func (c *cache) made(name, of string, fill func(dir string) error) (string, error) {
 	dir := filepath.Join(c.dir, name)
-	if _, err := os.Stat(dir); err == nil {
+	if have, err := os.ReadFile(filepath.Join(dir, madeOf)); err == nil && string(have) == of {
 		return dir, nil
 	}
 	part := dir + ".part"
@@ -52,30 +53,73 @@ func (c *cache) made(name string, fill func(dir string) error) (string, error) {
 	if err := fill(part); err != nil {
 		return "", err
 	}
+	if err := os.WriteFile(filepath.Join(part, madeOf), []byte(of), 0o644); err != nil {
+		return "", err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
 	return dir, os.Rename(part, dir)
 }
 
-// source returns the unpacked source of a Debian package: of the newest version
-// that can still be had, since the archive lists some whose files have gone.
-func (c *cache) source(ctx context.Context, pkg string) (string, error) {
-	return c.made(pkg+".src", func(dir string) error {
-		if err := c.update(ctx); err != nil {
-			return err
+// madeOf holds what a folder was made of.
+const madeOf = ".made-of"
+
+// source returns the unpacked source of a Debian package: of the version in which
+// a program of it is installed, or of the newest that can still be had, since the
+// archive lists some whose files have gone. Where it cannot be renewed, what was
+// fetched before serves.
+func (c *cache) source(ctx context.Context, pkg, program string) (string, error) {
+	wanted := installed(ctx, program)
+	dir, err := c.made(pkg+".src", wanted, func(dir string) error { return c.fetch(ctx, pkg, wanted, dir) })
+	if err == nil || ctx.Err() != nil {
+		return dir, err
+	}
+	old := filepath.Join(c.dir, pkg+".src")
+	version, missing := os.ReadFile(filepath.Join(old, versionFile))
+	if missing != nil {
+		return "", err
+	}
+	fmt.Fprintf(os.Stderr, "conformance: %s %s is used, since %s cannot be fetched: %v\n", pkg, version, wanted, err)
+	return old, nil
+}
+
+// installed returns the version of the source of an installed package; "" where
+// that is not known.
+func installed(ctx context.Context, pkg string) string {
+	out, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${source:Version}", pkg).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (c *cache) fetch(ctx context.Context, pkg, wanted, dir string) error {
+	if err := c.update(ctx); err != nil {
+		return err
+	}
+	versions, err := c.versions(ctx, pkg)
+	if err != nil {
+		return err
+	}
+	var missed []error
+	for _, v := range preferring(wanted, versions) {
+		_, err := c.apt(ctx, dir, "apt-get", "source", "--download-only", "-qq", pkg+"="+v)
+		if err == nil {
+			return errors.Join(unpack(ctx, dir), os.WriteFile(filepath.Join(dir, versionFile), []byte(v), 0o644))
 		}
-		versions, err := c.versions(ctx, pkg)
-		if err != nil {
-			return err
-		}
-		var missed []error
-		for _, v := range versions {
-			_, err := c.apt(ctx, dir, "apt-get", "source", "--download-only", "-qq", pkg+"="+v)
-			if err == nil {
-				return errors.Join(unpack(ctx, dir), os.WriteFile(filepath.Join(dir, versionFile), []byte(v), 0o644))
-			}
-			missed = append(missed, err)
-		}
-		return fmt.Errorf("fetch source of %s: %w", pkg, errors.Join(missed...))
-	})
+		missed = append(missed, err)
+	}
+	return fmt.Errorf("fetch source of %s: %w", pkg, errors.Join(missed...))
+}
+
+// preferring puts the wanted version first, if it is among them.
+func preferring(wanted string, versions []string) []string {
+	i := slices.Index(versions, wanted)
+	if i < 0 {
+		return versions
+	}
+	return append([]string{wanted}, slices.Delete(slices.Clone(versions), i, i+1)...)
 }
 
 // versionFile holds the version of a source.
@@ -87,7 +131,7 @@ func (c *cache) programs(ctx context.Context, source string, packages ...string)
 	if err != nil {
 		return "", err
 	}
-	return c.made(strings.Join(packages, "+"), func(dir string) error {
+	return c.made(strings.Join(packages, "+"), string(version), func(dir string) error {
 		if err := c.update(ctx); err != nil {
 			return err
 		}
@@ -223,7 +267,7 @@ func (c *cache) module(ctx context.Context, path string) (string, error) {
 	if err := json.Unmarshal(out, &m); err != nil {
 		return "", fmt.Errorf("fetch %s: %w", path, err)
 	}
-	return c.made(filepath.Base(filepath.Dir(path))+"-"+m.Version, func(dir string) error {
+	return c.made(filepath.Base(filepath.Dir(path))+"-"+m.Version, m.Version, func(dir string) error {
 		if err := command(ctx, dir, nil, "cp", "-rT", m.Dir, dir); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func builtPostgres(ctx context.Context, c *cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, err := c.source(ctx, "postgresql-"+major)
+	source, err := c.source(ctx, "postgresql-"+major, "postgresql-"+major)
 	if err != nil {
 		return "", err
 	}
@@ -77,16 +77,21 @@ func builtPostgres(ctx context.Context, c *cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.made("postgresql-"+major+".built", func(dir string) error {
-		for _, step := range [][]string{
-			{"cp", "-rT", source, dir},
-			{"./configure", "--quiet", "--without-readline", "--without-zlib"},
-			{"make", "-s", "-C", "src/backend", "generated-headers"},
-			{"make", "-s", "-j2", "-C", "src/test/regress"},
-			{"make", "-s", "-C", "src/test/isolation"},
-			{"make", "-s", "-C", "src/test/modules/libpq_pipeline"},
-			{"cp", "-r", server, serverFiles},
-		} {
+	version, err := os.ReadFile(filepath.Join(source, versionFile))
+	if err != nil {
+		return "", err
+	}
+	steps := [][]string{
+		{"cp", "-rT", source, "."},
+		{"./configure", "--quiet", "--without-readline", "--without-zlib", "--without-icu"},
+		{"make", "-s", "-C", "src/backend", "generated-headers"},
+		{"make", "-s", "-j2", "-C", "src/test/regress"},
+		{"make", "-s", "-C", "src/test/isolation"},
+		{"make", "-s", "-C", "src/test/modules/libpq_pipeline"},
+		{"cp", "-r", server, serverFiles},
+	}
+	return c.made("postgresql-"+major+".built", fmt.Sprintf("%s %q", version, steps), func(dir string) error {
+		for _, step := range steps {
 			if err := command(ctx, dir, nil, step[0], step[1:]...); err != nil {
 				return err
 			}

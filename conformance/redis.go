@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
@@ -17,7 +18,9 @@ func startRedis(ctx context.Context, _, dir string) (*testbed.Server, error) {
 	return testbed.StartRedis(ctx, dir, "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes")
 }
 
-func fetchRedis(ctx context.Context, c *cache) (string, error) { return c.source(ctx, "redis") }
+func fetchRedis(ctx context.Context, c *cache) (string, error) {
+	return c.source(ctx, "redis", "redis-server")
+}
 
 func runRedis(ctx context.Context, j job) (results, error) {
 	for _, part := range []string{"tests", "utils", "runtest", "redis.conf"} {
@@ -32,8 +35,13 @@ func runRedis(ctx context.Context, j job) (results, error) {
 		return nil, err
 	}
 	r := results{}
-	return r, j.output(ctx, []string{"TERM=dumb"}, r.readTcl, "./runtest", "--host", j.host, "--port", j.port, "--tags", "-slow")
+	return r, j.output(ctx, []string{"TERM=dumb"}, r.readTcl, "./runtest", "--host", j.host, "--port", j.port, "--tags", "-slow",
+		"--baseport", strconv.Itoa(ports()), "--portcount", "1600")
 }
+
+// ports is where the ports begin that the tests may take. Their own look for a free one
+// does not notice another run of them.
+func ports() int { return 21200 + os.Getpid()%50*100 }
 
 // patient changes the client of Redis's tests. They send a command on one connection,
 // do not wait for its reply, and count on it being there before the next

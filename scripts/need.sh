@@ -36,7 +36,8 @@ for need in "$@"; do
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
         ;;
     suites)
-        for program in make:make bzip2:bzip2 perl:perl tclsh8.6:tcl; do
+        # Postgres from 17 on brings no parsers that were made before.
+        for program in make:make bzip2:bzip2 perl:perl tclsh8.6:tcl bison:bison flex:flex; do
             command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
         done
         ;;
