@@ -148,3 +148,30 @@ func wrongProxy(t *testing.T, to string, end func(from, to *net.TCPConn, err err
 		server.Close()
 	})
 }
+
+// Behind its orderly end a peer may abort; a write tells.
+func TestAbortBehindAnEndIsNoticed(t *testing.T) {
+	r, err := Start(upstream(t, func(c *net.TCPConn) {
+		defer c.Close()
+		_, _ = io.Copy(io.Discard, c) // until the client's end
+		for err := error(nil); err == nil; {
+			_, err = c.Write(make([]byte, 1024))
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, r)
+	_ = c.CloseWrite()
+	if _, err := io.ReadFull(c, make([]byte, 1024)); err != nil {
+		t.Error(err)
+	}
+	_ = c.SetLinger(0)
+	c.Close()
+	if !r.Drain(10 * time.Second) {
+		t.Error("the connection stayed open")
+	}
+	if conns := r.Stop(); len(conns) != 1 || conns[0].Client != (Peer{End: FIN, Gone: true}) {
+		t.Errorf("recorded %+v", conns)
+	}
+}
