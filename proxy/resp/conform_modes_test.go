@@ -134,6 +134,7 @@ func TestC093ReplyModes(t *testing.T) {
 		{"off SUBSCRIBE", lines("CLIENT REPLY OFF;SUBSCRIBE a b;UNSUBSCRIBE;P1;CLIENT REPLY ON;P2"), probed(2), "1 unknown, 2 done"},
 		{"3: off SUBSCRIBE", lines("HELLO 3;CLIENT REPLY OFF;SUBSCRIBE a b;GET x;PUBLISH a x;UNSUBSCRIBE;P1;CLIENT REPLY ON;P2"), probed(2), "1 unknown, 2 done"},
 		{"off, subscriptions in MULTI", lines("CLIENT REPLY OFF;MULTI;PSUBSCRIBE x y;EXEC;SUNSUBSCRIBE;SUBSCRIBE a b;RESET;P1"), probed(1), "1 done"},
+		{"3: HELLO alone while off", lines("HELLO 3;SUBSCRIBE a;CLIENT REPLY OFF;HELLO;CLIENT REPLY ON;P1"), probed(1), "1 done"},
 		{"replication's own", lines("REPLCONF ACK 1;P1;REPLCONF GETACK *;P2;REPLCONF ACK;P3;REPLCONF GETACK;P4;REPLCONF ACK 1 x;P5;REPLCONF ACK x;P6;replconf ack 1 listening-port 1;P7"), probed(7), "1 done, 2 done, 3 done, 4 done, 5 done, 6 done, 7 done"},
 		{"replication's own, behind other options", lines("REPLCONF capa eof ACK 1;P1;REPLCONF listening-port 1 ip-address 1.2.3.4 capa eof GETACK *;P2;REPLCONF capa eof listening-port 2;P3;replconf listening-port -1 ack x nosuch 1;P4;REPLCONF capa eof ACK;P5"), probed(5), "1 done, 2 done, 3 done, 4 done, 5 done"},
 		{"replication's own, behind what is refused", lines("REPLCONF listening-port x ACK 1;P1;REPLCONF nosuch 1 ACK 1;P2;REPLCONF listening-port 01 ACK 1;P3;REPLCONF listening-port +1 ACK 1;P4;REPLCONF ACK 1 nosuch 1;P5"), probed(5), "1 done, 2 done, 3 done, 4 done, 5 done"},
