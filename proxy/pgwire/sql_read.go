@@ -105,7 +105,10 @@ func readInner(text string) template {
 func (t *template) heed(o *outline) {
 	t.maybe, t.indirect = o.maybe, o.indirect
 	t.shape.Opaque = t.shape.Opaque || o.deep
-	verb := verbOf(o.verb.text)
+	verb := ""
+	if o.verb.kind == tokWord {
+		verb = verbOf(o.verb.text)
+	}
 	switch {
 	case o.kind == lock.Write && (t.kind != lock.Write || t.verb != verb):
 		t.kind, t.verb, t.set, t.where = o.kind, verb, nil, nil
