@@ -96,3 +96,14 @@ func TestNamesWhereRequestsFail(t *testing.T) {
 		})
 	}
 }
+
+// A name that was given before all were given up stands for nothing, even while
+// neither was answered.
+func TestNamesBehindDiscardAll(t *testing.T) {
+	tr := newTracker()
+	newPlayer(t, tr).play(encode(t, started), 0)
+	marks, _ := tr.Client(enc(t, fe{p("s", sqlWrite), syn, q("discard all"), b("", "s", "1", "1"), e(""), syn}), nil)
+	if len(marks) != 0 {
+		t.Errorf("%+v", marks)
+	}
+}
