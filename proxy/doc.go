@@ -8,7 +8,8 @@
 //
 // A [Session] is sans-I/O: it is fed chunks and answers with how many bytes
 // may go on and with the [Gate] that parks a direction. A driver (pump.go) owns
-// the two sockets of a session and runs one goroutine for each direction. The
+// the two sockets of a session and runs one goroutine for each direction, and
+// passes on how each ends (ends.go). The
 // [Engine] holds the ledger, the plan and the order of all sessions under one
 // mutex that is never held across I/O: each moment is decided and applied there
 // in one step, and what has to be done about it (freeze, thaw) is put out as an
