@@ -37,7 +37,7 @@ type Record struct {
 	room   sync.Cond // the writer has taken the queue
 	more   sync.Cond // the queue was empty, or closed is set
 	queue  []entry
-	lost   int          // since the queue was taken last: later than all that is in it
+	lost   int          // since the queue was taken last: later than the ops that are in it
 	latest lock.Instant // of what was recorded or lost
 	total  int          // lost since the start
 	closed bool
@@ -118,12 +118,13 @@ func (r *Record) put(e entry) {
 	}
 }
 
-// add queues an entry, of the instant at.
+// add queues an entry, of the instant at. What is rare finds room at once: the
+// runner, which thaws, must not wait for a disk.
 func (r *Record) add(e entry, at lock.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = max(r.latest, at)
-	for len(r.queue) >= queued {
+	for len(r.queue) >= queued && e.other == nil {
 		if r.full == Drop {
 			r.lost++
 			r.total++

@@ -173,3 +173,36 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for an op", n)
 	}
 }
+
+// What the runner records never waits for the disk, since whoever is frozen
+// waits for the runner.
+func TestRecordOfAnInjectionNeverWaits(t *testing.T) {
+	for _, full := range []WhenFull{Wait, Drop} {
+		synctest.Test(t, func(t *testing.T) {
+			r, d := recording(t, full)
+			synctest.Wait() // the writer waits for the disk
+			for n := 1; n <= queued; n++ {
+				r.Op(finished(n))
+			}
+			recorded := make(chan struct{})
+			go func() {
+				defer close(recorded)
+				r.Injection(history.Injection{ID: 1, Ended: 6000})
+			}()
+			synctest.Wait()
+			select {
+			case <-recorded:
+			default:
+				t.Error("an injection waits for the disk")
+			}
+			close(d.there)
+			<-recorded
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := inHistory(t, d.String()); len(got) != 2 || !strings.Contains(got[1], `"type":"injection"`) {
+				t.Errorf("the history has\n%s", strings.Join(got, "\n"))
+			}
+		})
+	}
+}
