@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/lockfaultd/lockfaultd/history"
@@ -167,12 +167,20 @@ func (r *Record) Lost() int {
 	return r.total
 }
 
-// Close writes what is queued, closes the writer and returns its first error.
+// Close writes what is queued, closes the writer and returns the first error of
+// all, once.
 func (r *Record) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	r.more.Signal()
 	r.mu.Unlock()
 	r.ended.Wait()
-	return errors.Join(r.writer.Close(), r.flush())
+	unflushed := r.flush()
+	if err := r.writer.Close(); err != nil {
+		return err
+	}
+	if unflushed != nil {
+		return fmt.Errorf("write history: %w", unflushed)
+	}
+	return nil
 }

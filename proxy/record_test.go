@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -206,3 +208,26 @@ func TestRecordOfAnInjectionNeverWaits(t *testing.T) {
 		})
 	}
 }
+
+// A disk that fails is told once, whichever of the writer and its buffer heard
+// of it.
+func TestRecordTellsOfAFailedDiskOnce(t *testing.T) {
+	full := errors.New("no space left on device")
+	for name, buffered := range map[string]int{"when flushed": 1 << 20, "when written": 16} {
+		t.Run(name, func(t *testing.T) {
+			b := bufio.NewWriterSize(failing{full}, buffered)
+			r := NewRecord(history.NewWriter(b, history.Header{}, nil), b.Flush, engine(t), Drop)
+			for n := range 3 {
+				r.Op(finished(n + 1))
+			}
+			err := r.Close()
+			if want := "write history: " + full.Error(); !errors.Is(err, full) || err.Error() != want {
+				t.Errorf("closed with %q, want %q", err, want)
+			}
+		})
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

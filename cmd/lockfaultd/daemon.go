@@ -124,9 +124,27 @@ func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) 
 		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants),
 	}
 	d.file = f
-	buffer := bufio.NewWriterSize(f, 64<<10)
+	buffer := bufio.NewWriterSize(&disk{File: f, log: d.log}, 64<<10)
 	d.record = proxy.NewRecord(history.NewWriter(buffer, h, d.setup.integers), buffer.Flush, d.engine, full)
 	return nil
+}
+
+// A disk says so at once when it fails for the first time: the error itself
+// comes out only when the history is closed, which for a sidecar may be weeks
+// later.
+type disk struct {
+	*os.File
+	log    *slog.Logger
+	failed bool
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	n, err := d.File.Write(p)
+	if err != nil && !d.failed {
+		d.failed = true
+		d.log.Error("the history cannot be written: nothing is recorded from here on", "err", err)
+	}
+	return n, err
 }
 
 // tables lists what invariants and declarations name.
