@@ -3,9 +3,9 @@
 // that owns it.
 //
 // main.go has the commands, flags.go what they share, daemon.go the wiring of
-// engine, sessions and freezer; serve.go and run.go are the two ways to use it,
-// verdict.go is how a run ends. Exit statuses are those of
-// docs/exit-statuses.md; usage errors go to stderr with status 2.
+// engine, sessions and freezer, folder.go what --out names; serve.go and run.go
+// are the two ways to use it, verdict.go is how a run ends. Exit statuses are
+// those of docs/exit-statuses.md; usage errors go to stderr with status 2.
 package main
 
 import (

@@ -28,6 +28,7 @@ type wrapped struct {
 	signals    *switchboard
 	calm       func() bool // keeps an interrupt from disarming what has ended
 	dir        string
+	folder     *folder  // dir, once it is taken
 	keep       bool     // dir was asked for
 	junit      *os.File // nil: not asked for
 	stdout     io.Writer
@@ -51,6 +52,7 @@ func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error
 	defer cancel()
 	w.signals = newSwitchboard(cancel)
 	defer w.signals.close()
+	defer func() { w.folder.close() }() // which open takes
 	if err := w.open(ctx, list); err != nil {
 		closeAll(list)
 		return errors.Join(err, w.discard())
@@ -108,14 +110,13 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
-	file, err := historyFile(w.dir)
-	if err != nil {
+	if w.folder, err = openFolder(w.dir); err != nil {
 		return err
 	}
 	if w.invariants, err = newInvariants(w.setup.invariants, w.database()); err != nil {
 		return err
 	}
-	if w.daemon, err = newDaemon(w.setup, upstreams(list), file, proxy.Wait, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
+	if w.daemon, err = newDaemon(w.setup, upstreams(list), w.folder.history(), proxy.Wait, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
 		return err
 	}
 	w.calm = context.AfterFunc(ctx, w.disarm)

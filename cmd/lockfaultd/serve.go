@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
@@ -38,15 +37,16 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	file, err := historyFile(o.out)
+	out, err := openFolder(o.out)
 	if err != nil {
 		return err
 	}
+	defer out.close()
 	list, err := listenAll(s.proxies)
 	if err != nil {
 		return err
 	}
-	d, err := newDaemon(s, upstreams(list), file, proxy.Drop, nil, logTo(stderr, o.verbose || len(s.rules) > 0))
+	d, err := o.sidecar(s, out, list, stderr)
 	if err != nil {
 		closeAll(list)
 		return err
@@ -60,6 +60,18 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	err = d.close()
 	d.admit(stderr)
 	return err
+}
+
+// sidecar makes the daemon, and keeps what a former one has recorded.
+func (o *options) sidecar(s *setup, out *folder, list []endpoint, stderr io.Writer) (*daemon, error) {
+	kept, err := out.keepFormer()
+	if err != nil {
+		return nil, err
+	}
+	if kept != "" {
+		fmt.Fprintf(stderr, "lockfaultd: the former history is kept as %s\n", kept)
+	}
+	return newDaemon(s, upstreams(list), out.history(), proxy.Drop, nil, logTo(stderr, o.verbose || len(s.rules) > 0))
 }
 
 // admit says what was not seen, or not recorded.
@@ -91,16 +103,4 @@ func announceRules(w io.Writer, s *setup) {
 		return
 	}
 	fmt.Fprintf(w, "lockfaultd: seed %d\n", s.seed)
-}
-
-// historyFile makes the folder of --out and names the history in it; "" when
-// there is no folder.
-func historyFile(dir string) (string, error) {
-	if dir == "" {
-		return "", nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", usagef("--out: cannot make the folder: %v", err)
-	}
-	return filepath.Join(dir, "history.jsonl"), nil
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/history"
+)
+
+// A folder is that of --out, taken: no other lockfaultd writes a history there
+// until it is closed. One without a dir stands for no --out.
+type folder struct {
+	dir  string
+	lock *os.File
+}
+
+// openFolder makes the folder and takes it.
+func openFolder(dir string) (*folder, error) {
+	if dir == "" {
+		return &folder{}, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, usagef("--out: cannot make the folder: %v", err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, usagef("--out: cannot open the folder: %v", err)
+	}
+	// A file system that knows no locks is used without one.
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		f.Close()
+		return nil, usagef("--out %s: another lockfaultd writes its history there; expected a folder that is free", dir)
+	}
+	return &folder{dir, f}, nil
+}
+
+// close lets the folder go, if there is one.
+func (f *folder) close() {
+	if f != nil && f.lock != nil {
+		f.lock.Close()
+	}
+}
+
+// history names the file, "" where there is to be none.
+func (f *folder) history() string {
+	if f.dir == "" {
+		return ""
+	}
+	return filepath.Join(f.dir, "history.jsonl")
+}
+
+// keepFormer moves the history that a former lockfaultd left out of the way, and
+// returns where to: "" if there was none.
+func (f *folder) keepFormer() (string, error) {
+	path := f.history()
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return "", nil // whatever is wrong with it is found when it is written
+	}
+	began, err := beginning(path)
+	if err != nil {
+		return "", usagef("--out: cannot read the former history: %v", err)
+	}
+	kept := f.free("history-" + began.UTC().Format("20060102T150405Z"))
+	if err := os.Rename(path, kept); err != nil {
+		return "", usagef("--out: cannot keep the former history: %v", err)
+	}
+	return kept, nil
+}
+
+// free returns a path that does not exist yet.
+func (f *folder) free(name string) string {
+	path := filepath.Join(f.dir, name+".jsonl")
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(path); err != nil {
+			return path
+		}
+		path = filepath.Join(f.dir, fmt.Sprintf("%s-%d.jsonl", name, n))
+	}
+}
+
+// beginning tells when a history was begun, by its header, or else when it was
+// written last.
+func beginning(path string) (time.Time, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer f.Close()
+	var h history.Header
+	if err := json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(&h); err == nil && !h.Started.IsZero() {
+		return h.Started, nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
