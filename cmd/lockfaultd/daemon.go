@@ -117,7 +117,7 @@ func (d *daemon) injected(in history.Injection) {
 func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) error {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("create history: %w", err)
+		return usagef("--out: cannot write the history: %v", err)
 	}
 	h := history.Header{
 		Schema: history.Schema, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
