@@ -57,8 +57,8 @@ type way struct {
 
 func ways(o, n *Conn) [2]way {
 	return [2]way{
-		{"the client", o.Client, n.Client, n.Upstream, o.ToClient.key() != n.ToClient.key()},
-		{"the server", n.Upstream, o.Upstream, o.Client, o.ToUpstream.key() != n.ToUpstream.key()},
+		{"the client", o.Client, n.Client, n.Upstream, !o.ToClient.equal(&n.ToClient)},
+		{"the server", n.Upstream, o.Upstream, o.Client, !o.ToUpstream.equal(&n.ToUpstream)},
 	}
 }
 
@@ -102,8 +102,11 @@ func pair(outer, inner []*Conn) []*Conn {
 	for j := range p.of {
 		p.of[j] = -1
 	}
+	tried := make([]bool, len(inner))
 	for i := range outer {
-		p.place(i, make([]bool, len(inner)))
+		if p.place(i, tried) {
+			clear(tried) // what led nowhere may lead somewhere now
+		}
 	}
 	out := make([]*Conn, len(outer))
 	var free []*Conn
@@ -127,15 +130,21 @@ type pairing struct {
 	of           []int // by inner: its outer one
 }
 
-// place finds a partner for an outer connection; one that has a partner already
-// may have to take another.
+// place finds a partner for an outer connection: a free one, or else one that has
+// a partner already which can take another.
 func (p *pairing) place(i int, tried []bool) bool {
 	for j, n := range p.inner {
-		if tried[j] || endsOf(p.outer[i], n) == changed {
+		if p.of[j] < 0 && endsOf(p.outer[i], n) != changed {
+			p.of[j] = i
+			return true
+		}
+	}
+	for j, n := range p.inner {
+		if tried[j] || p.of[j] < 0 || endsOf(p.outer[i], n) == changed {
 			continue
 		}
 		tried[j] = true
-		if p.of[j] < 0 || p.place(p.of[j], tried) {
+		if p.place(p.of[j], tried) {
 			p.of[j] = i
 			return true
 		}

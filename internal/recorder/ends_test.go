@@ -62,6 +62,26 @@ func TestEqualConnectionsAreMatchedByTheirEnds(t *testing.T) {
 	}
 }
 
+// Thousands of connections with the same bytes and ends find each other, and so
+// do those of which some must give their partner up.
+func TestThousandsOfEqualConnectionsAreMatched(t *testing.T) {
+	const n = 4000
+	var outer, inner, choosy []*Conn
+	for i := range n {
+		outer, inner = append(outer, ended(FIN, FIN)), append(inner, ended(FIN, FIN))
+		choosy = append(choosy, ended(FIN, FIN))
+		if i%2 == 1 {
+			choosy[i] = ended(RST, FIN)
+		}
+	}
+	if r := Compare(outer, inner); r.Equal != n || len(r.Different) != 0 {
+		t.Errorf("alike: %d equal, %d different", r.Equal, len(r.Different))
+	}
+	if r := Compare(choosy, inner); r.Equal != n || len(r.Different) != n/2 {
+		t.Errorf("half of them changed: %d equal, %d different", r.Equal, len(r.Different))
+	}
+}
+
 // A play is what client and server do on a connection through two recorders and
 // a proxy between them, and what is to be said of how it ended.
 func TestEndsOnSockets(t *testing.T) {

@@ -1,9 +1,11 @@
 package recorder
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // blockSize is how finely a difference is located, and how much of a stream's
@@ -56,6 +58,11 @@ func (s *Stream) key() string {
 	b = binary.LittleEndian.AppendUint64(b, digest(s.rest))
 	sum := sha256.Sum256(b)
 	return string(sum[:])
+}
+
+// equal says the same as equal keys, and costs less.
+func (s *Stream) equal(t *Stream) bool {
+	return s.Bytes == t.Bytes && slices.Equal(s.blocks, t.blocks) && bytes.Equal(s.rest, t.rest)
 }
 
 // common returns up to where two streams are certainly equal: an offset that is
