@@ -43,12 +43,12 @@
 //   - Requests that wait for their answers, up to 4194304 of them, have at most
 //     4 times their bytes and 64 KiB. An op among them weighs more, as does what
 //     gives a name to a statement, takes one away, or describes a statement that
-//     can be an op: each about 1 KiB, 2 KiB in a Query, and 1 KiB more for 8 values
-//     that are read of it. Of that there is 256 MiB at most. A connection that goes
-//     beyond is passed on unread, as below. So is one with more than 65536 ops in one
-//     pipeline that upstream has answered without its end. What names stand for has 32 MiB
-//     at most, statements and portals each: those that were not used for
-//     longest are forgotten, and make no op.
+//     can be an op: each about 1 KiB, 2 KiB in a Query, and 1 KiB more for 8
+//     values that are read of it. Of that there is 256 MiB at most. A connection
+//     that goes beyond is passed on unread, as below, and so is one with more
+//     than 65536 ops in one pipeline that upstream has answered without its end.
+//     What names stand for has 32 MiB at most, statements and portals each: those
+//     that were not used for longest are forgotten, and make no op.
 //   - Of a text that was cut, the last statement's kind and tables are told as
 //     far as they were seen whole, and none of its values.
 //   - Traffic without ops costs no allocation, a SELECT that [Options.Reads]
@@ -58,21 +58,20 @@
 // Where the order of things is in doubt, the status byte of ReadyForQuery
 // decides about transactions, and a text that is not known makes no op: nor does
 // a Bind of a name that two Parses of earlier segments give, while upstream has
-// not said which of them it took. When
-// upstream answers what was not asked, the connection is passed on unread, and
-// one Blind mark says why. Ops that were outstanding then stay without a reply.
+// not said which of them it took. When upstream answers what was not asked, the
+// connection is passed on unread, and one Blind mark says why. Ops that were
+// outstanding then stay without a reply.
 //
 // A statement is one op at most. One that changes data anywhere is a Write: in
 // a WITH list, behind EXPLAIN ANALYZE, as SELECT INTO, CREATE TABLE AS or
-// TRUNCATE. Its
-// verb and its table are those of the outer statement if that one writes, else
-// those of the first that does; the COMMIT names the tables of them all. Where
-// the reply does not count what was written (EXPLAIN ANALYZE, a SELECT that
-// found nothing around a write), the outcome is Unknown. A SELECT from a query
-// in the list is a Read of that query's table. DECLARE CURSOR with its FETCH
-// and EXECUTE of what is not known are no ops, unless a rule names
-// their verb; nor are the statements of one text behind the 4096th. What CALL
-// and DO write is not seen.
+// TRUNCATE. Its verb and its table are those of the outer statement if that one
+// writes, else those of the first that does; the COMMIT names the tables of them
+// all. Where the reply does not count what was written (EXPLAIN ANALYZE, a SELECT
+// that found nothing around a write), the outcome is Unknown. A SELECT from a
+// query in the list is a Read of that query's table. DECLARE CURSOR with its
+// FETCH and EXECUTE of what is not known are no ops, unless a rule names their
+// verb; nor are the statements of one text behind the 4096th. What CALL and DO
+// write is not seen.
 //
 // Texts are cut as with standard_conforming_strings on.
 //
