@@ -34,7 +34,10 @@ func anyStatement() *rapid.Generator[*lock.Statement] {
 			return nil
 		}
 		s := &lock.Statement{Table: name(t, "table"), Returning: rapid.Bool().Draw(t, "returning"), ForUpdate: rapid.Bool().Draw(t, "for update"),
-			Upsert: rapid.Bool().Draw(t, "upsert"), Opaque: rapid.Bool().Draw(t, "opaque")}
+			Upsert: rapid.Bool().Draw(t, "upsert"), Opaque: rapid.Bool().Draw(t, "opaque"), Cascade: rapid.Bool().Draw(t, "cascade")}
+		for range rapid.IntRange(0, 2).Draw(t, "also") {
+			s.Also = append(s.Also, name(t, "table"))
+		}
 		for range rapid.IntRange(0, 3).Draw(t, "sets") {
 			a := lock.Assign{Column: name(t, "column"), Value: anyValue().Draw(t, "value"), HasDelta: rapid.Bool().Draw(t, "delta?")}
 			if a.HasDelta {

@@ -64,6 +64,8 @@ type term struct {
 
 type statement struct {
 	Table     string   `json:"table"`
+	Also      []string `json:"also,omitempty"`
+	Cascade   bool     `json:"cascade,omitempty"`
 	Set       []assign `json:"set,omitempty"`
 	Where     []cond   `json:"where,omitempty"`
 	Columns   []string `json:"columns,omitempty"`
@@ -129,7 +131,7 @@ func encode(op *lock.Op, keep kept) opLine {
 }
 
 func encodeStatement(s *lock.Statement, keep kept) *statement {
-	out := &statement{Table: s.Table, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
+	out := &statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
 	for _, a := range s.Set {
 		out.Set = append(out.Set, assign{a.Column, keep.assigned(a.Column, a.Value), number(a.Delta, a.HasDelta)})
 	}
@@ -167,7 +169,7 @@ func (l opLine) op() *lock.Op {
 }
 
 func (s *statement) decode() *lock.Statement {
-	out := &lock.Statement{Table: s.Table, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
+	out := &lock.Statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
 	for _, a := range s.Set {
 		d := lock.Assign{Column: a.Column, Value: known(a.Value)}
 		if a.Delta != nil {

@@ -155,6 +155,8 @@ func (op *Op) Compares() bool { return op.Guarded || op.Guessed }
 // A Statement is what matters of a SQL statement.
 type Statement struct {
 	Table     string   // as written, without quotes, schema kept if written; lower case unless quoted
+	Also      []string // the other tables that it writes, as Table: of a TRUNCATE, or of a WITH list
+	Cascade   bool     // it may write tables that it does not name, as TRUNCATE ... CASCADE does
 	Set       []Assign // columns that an INSERT or UPDATE assigns, in order
 	Where     []Cond   // comparisons joined by AND; see Opaque
 	Columns   []string // result columns of a SELECT or RETURNING, by name ("*" kept)

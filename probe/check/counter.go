@@ -93,8 +93,8 @@ func conditions(query string) []lock.Cond {
 // the order of their effects.
 func (t *tally) writes() []*write {
 	var out []*write
-	for _, w := range t.c.writes {
-		if (w.state == accepted || w.state == uncertain) && lock.TableName(w.op.SQL.Table) == lock.TableName(t.inv.Table) && t.concerns(w) && !t.before(w) {
+	for _, w := range slices.Concat(t.c.writes, t.c.beside) {
+		if (w.state == accepted || w.state == uncertain) && w.of(t.inv.Table) && t.concerns(w) && !t.before(w) {
 			out = append(out, w)
 		}
 	}
@@ -178,7 +178,7 @@ func (t *tally) concerns(w *write) bool {
 		}
 	}
 	_, ok := w.assigns(t.inv.Column)
-	return ok || w.op.Verb == "DELETE" || w.op.Verb == "INSERT" || w.op.Verb == "TRUNCATE"
+	return ok || w.op.Verb != "UPDATE"
 }
 
 // epoch returns where counting starts: after the last accepted write that set

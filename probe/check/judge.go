@@ -46,6 +46,7 @@ type kase struct {
 
 	txs      map[txID]*tx
 	writes   []*write
+	beside   []*write                // to other tables than the statement's own: of whatever rows, with whatever values
 	written  map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
 	overs    map[cell][]lock.Instant // see oversOf
 	may      map[cell][]*write       // see mayWrite, with oversOf it

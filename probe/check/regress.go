@@ -150,12 +150,13 @@ func fell(x, w fenced) bool {
 // setAnew reports whether the row may have been removed, and made again,
 // between the two instants: its fence starts again then.
 func (c *kase) setAnew(k lockRow, from, to lock.Instant) bool {
-	return slices.ContainsFunc(c.writes, func(w *write) bool {
-		if lock.TableName(w.op.SQL.Table) != k.table || !w.resets() || w.hi <= from || w.lo >= to {
+	reset := func(w *write) bool {
+		if !w.of(k.table) || !w.resets() || w.hi <= from || w.lo >= to {
 			return false
 		}
 		return w.row == k.row || w.op.Verb != "INSERT" && (w.row == unknownRow || strings.HasSuffix(w.row, "/"))
-	})
+	}
+	return slices.ContainsFunc(c.writes, reset) || slices.ContainsFunc(c.beside, reset)
 }
 
 // resets reports whether a write may have made or removed rows.
@@ -243,8 +244,8 @@ func (c *kase) fenceFigure(inv Invariant) FenceFigure {
 	table := lock.TableName(inv.Table)
 	own := &tally{c: c, inv: inv, conds: conditions(inv.Query)}
 	rows := map[string]bool{}
-	for _, w := range c.writes {
-		if lock.TableName(w.op.SQL.Table) != table || inv.Table == "" {
+	for _, w := range slices.Concat(c.writes, c.beside) {
+		if !w.of(table) || inv.Table == "" {
 			continue
 		}
 		a, ok := w.assigns(inv.Column)

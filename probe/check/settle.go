@@ -52,6 +52,13 @@ type write struct {
 	state  state
 	commit *lock.Op // of an explicit transaction
 	lo, hi lock.Instant
+
+	anywhere bool // of whatever table
+}
+
+// of reports whether a write may have been of a table.
+func (w *write) of(table string) bool {
+	return w.anywhere || lock.TableName(w.op.SQL.Table) == lock.TableName(table)
 }
 
 // locked is the latest instant at which the write can have got its row's lock.
@@ -105,8 +112,32 @@ func (c *kase) settle() {
 	for _, op := range c.ops {
 		if op.Kind == lock.Write && op.SQL != nil {
 			c.writes = append(c.writes, c.judgeWrite(op))
+			c.judgeBeside(op)
 		}
 	}
+}
+
+// judgeBeside notes what a statement writes beside its own table.
+func (c *kase) judgeBeside(op *lock.Op) {
+	for _, table := range op.SQL.Also {
+		c.beside = append(c.beside, c.judgeWrite(besideOf(op, table)))
+	}
+	if op.SQL.Cascade {
+		w := c.judgeWrite(besideOf(op, ""))
+		w.anywhere = true
+		c.beside = append(c.beside, w)
+	}
+}
+
+// besideOf makes an op of what a statement did to another table. But for a
+// TRUNCATE that is as little known as what a MERGE does, and nobody counts it.
+func besideOf(op *lock.Op, table string) *lock.Op {
+	own := *op
+	own.SQL = &lock.Statement{Table: table}
+	if op.Verb != "TRUNCATE" {
+		own.Verb, own.Rows, own.SQL.Opaque = "MERGE", 1, true
+	}
+	return &own
 }
 
 func (c *kase) txOf(op *lock.Op) *tx {

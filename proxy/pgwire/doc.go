@@ -65,13 +65,15 @@
 // A statement is one op at most. One that changes data anywhere is a Write: in
 // a WITH list, behind EXPLAIN ANALYZE, as SELECT INTO, CREATE TABLE AS or
 // TRUNCATE. Its verb and its table are those of the outer statement if that one
-// writes, else those of the first that does; the COMMIT names the tables of them
-// all. Where the reply does not count what was written (EXPLAIN ANALYZE, a SELECT
-// that found nothing around a write), the outcome is Unknown. A SELECT from a
-// query in the list is a Read of that query's table. DECLARE CURSOR with its
-// FETCH and EXECUTE of what is not known are no ops, unless a rule names their
-// verb; nor are the statements of one text behind the 4096th. What CALL and DO
-// write is not seen.
+// writes, else those of the first that does. The other tables that it writes
+// stand beside that one, up to 64 of them, and the COMMIT names the tables of all
+// its transaction's statements. What TRUNCATE ... CASCADE reaches is not seen, but
+// that it may be any table. Where the reply does not count what was written
+// (EXPLAIN ANALYZE, a SELECT that found nothing around a write), the outcome is
+// Unknown. A SELECT from a query in the list is a Read of that query's table.
+// DECLARE CURSOR with its FETCH and EXECUTE of what is not known are no ops,
+// unless a rule names their verb; nor are the statements of one text behind the
+// 4096th. What CALL and DO write is not seen.
 //
 // Texts are cut as with standard_conforming_strings on.
 //

@@ -27,6 +27,7 @@ func readSQL(text string, cut bool) []template {
 		t := s.read()
 		if cut && s.tok.kind == tokEnd {
 			t.shed()
+			t.shape.Cascade = t.shape.Cascade || t.verb == "TRUNCATE"
 		}
 		if budget -= t.weight(); budget < 0 {
 			t.shed()
@@ -147,8 +148,17 @@ func (t *template) add(m *mention) {
 	if m.is(t.shape.Table) && (t.kind == "" || m.written == (t.kind == lock.Write)) {
 		return
 	}
-	if a := (another{m.name(), m.written}); !slices.Contains(t.also, a) {
-		t.also = append(t.also, a)
+	a := another{m.name(), m.written}
+	if slices.Contains(t.also, a) {
+		return
+	}
+	t.also = append(t.also, a)
+	switch {
+	case !m.written || t.kind != lock.Write:
+	case len(t.shape.Also) < maxTables:
+		t.shape.Also = append(t.shape.Also, a.name)
+	default:
+		t.shape.Cascade = true
 	}
 }
 

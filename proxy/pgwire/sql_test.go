@@ -39,7 +39,7 @@ func line(t template) string {
 		on   bool
 		name string
 	}{
-		{t.shape.Returning, "returning"}, {t.shape.ForUpdate, "forupdate"}, {t.shape.Upsert, "upsert"}, {t.shape.Opaque, "opaque"},
+		{t.shape.Returning, "returning"}, {t.shape.ForUpdate, "forupdate"}, {t.shape.Upsert, "upsert"}, {t.shape.Opaque, "opaque"}, {t.shape.Cascade, "cascade"},
 		{t.maybe, "maybe"}, {t.indirect, "indirect"}, {t.system, "system"}, {t.chain, "chain"}, {t.savepoint, "savepoint"}, {t.twoPhase, "twophase"},
 	} {
 		if f.on {
@@ -220,7 +220,9 @@ func TestReadSQL(t *testing.T) {
 		{"copy from", `copy s.t (a, b) from stdin binary`, []string{"write COPY s.t opaque"}},
 		{"copy to", `copy t to stdout; copy (select 1) to stdout`, []string{"- COPY t", "- COPY"}},
 		{"truncate", `truncate table only t; truncate "T" restart identity; truncate only (a.b), c*, a.b cascade; truncate pg_class`,
-			[]string{"write TRUNCATE t", "write TRUNCATE T", "write TRUNCATE a.b +!c", "- TRUNCATE pg_class system"}},
+			[]string{"write TRUNCATE t", "write TRUNCATE T", "write TRUNCATE a.b +!c cascade", "- TRUNCATE pg_class system"}},
+		{"truncate what refers", `truncate t cascade; truncate users, t restart identity cascade; truncate "cascade"`,
+			[]string{"write TRUNCATE t cascade", "write TRUNCATE users +!t cascade", "write TRUNCATE cascade"}},
 		{"lock", `lock table t in exclusive mode`, []string{"- LOCK t"}},
 		{"create", `create temp table if not exists s.t (a int)`, []string{"- CREATE s.t"}},
 		{"set", `set application_name = 'x'`, []string{"- SET"}},

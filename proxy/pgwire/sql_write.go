@@ -196,15 +196,23 @@ func (p *parser) deletes(t *template) {
 	p.filter(t, "USING")
 }
 
-// truncates reads what follows TRUNCATE: the first of its tables. All rows go,
-// and the reply does not say how many they were.
+// truncates reads what follows TRUNCATE: the first of its tables, and whether
+// those that refer to them go along. All rows go, and the reply does not say how
+// many they were.
 func (p *parser) truncates(t *template) {
 	t.kind = lock.Write
 	p.word("TABLE")
-	p.targets(t)
+	p.relation(t)
+	t.shape.Cascade = p.until("CASCADE")
 }
 
 func (p *parser) targets(t *template) {
+	p.relation(t)
+	p.as = p.alias()
+}
+
+// relation takes a table that is written, with or without what inherits from it.
+func (p *parser) relation(t *template) {
 	p.word("ONLY")
 	parens := p.op("(")
 	p.written(t)
@@ -212,7 +220,6 @@ func (p *parser) targets(t *template) {
 		p.op(")")
 	}
 	p.op("*")
-	p.as = p.alias()
 }
 
 // written takes the name of the table that is written.

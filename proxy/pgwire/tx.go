@@ -7,7 +7,8 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// maxTables bounds the tables that a transaction is known to have written.
+// maxTables bounds the tables that a statement or a transaction is known to have
+// written.
 const maxTables = 64
 
 const (
@@ -59,10 +60,8 @@ func (x *transactions) assign(op *lock.Op, tm *template) {
 		}
 	case lock.Write:
 		x.wrote(op.SQL.Table)
-		for _, a := range tm.also {
-			if a.written {
-				x.wrote(a.name)
-			}
+		for _, table := range op.SQL.Also {
+			x.wrote(table)
 		}
 	}
 }
