@@ -162,6 +162,8 @@ func (r Run) whyHeld(gs []group) string {
 		why = "nothing was seen, so nothing was checked"
 	case f.Grants == 0:
 		why += ", and no lock was seen"
+	case r.Unplanned && f.EndedWhileHeld == 0:
+		why += "; 0 leases ended while held, so nothing was exercised"
 	}
 	if len(r.Expect) > 0 {
 		why += ", and " + strings.Join(titles(r.Expect), ", ") + " was found as expected"

@@ -13,6 +13,7 @@ type Run struct {
 	Injections []history.Injection // what was injected, in order
 	Rules      []RuleUse           // the plan's rules, in order; empty: the run only watched
 	Watching   bool                // no rule was given: say what was seen, and what to try
+	Unplanned  bool                // made from a history: which rules were armed is not known, save those that fired
 	Suggest    []string            // rules to try; empty: made from what was seen
 
 	Command       []string // the wrapped command; empty when there was none

@@ -80,7 +80,11 @@ func exercised(r Run) string {
 	if r.Elapsed > 0 {
 		said += " in " + span(r.Elapsed)
 	}
-	if len(r.Rules) == 0 {
+	switch {
+	case len(r.Rules) > 0:
+	case r.Unplanned:
+		return said + ". No rule fired."
+	default:
 		return said + ". No rule was armed."
 	}
 	t := r.tallyAll()

@@ -64,7 +64,7 @@ func judge(c *cli.Context) (judged, error) {
 
 // run is what a report is made from, as far as the judge knows it.
 func (j judged) run() report.Run {
-	r := report.Run{Result: j.result, Unread: j.unread, Gaps: len(j.history.Gaps),
+	r := report.Run{Result: j.result, Unread: j.unread, Gaps: len(j.history.Gaps), Unplanned: true,
 		Seed: j.history.Header.Seed, Started: j.history.Header.Started}
 	for _, op := range j.history.Ops {
 		r.Elapsed = max(r.Elapsed, time.Duration(op.A), time.Duration(op.D))

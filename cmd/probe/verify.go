@@ -17,7 +17,8 @@ Examples:
   probe verify --history out/history.jsonl --database "$DATABASE_URL" \
       --counter 'SELECT value FROM counter WHERE id = 1' --lock 'lock:counter=counter.fence'
 
-The judge sees ops alone, never what was injected. Where the invariants stood at
+The judge sees ops alone, never what was injected, nor which rules were armed:
+a run that was not exercised (LF401, exit 11) is a PASS here, which says so. Where the invariants stood at
 the start is in the history; with --database their present values end the sums,
 so ask before anybody writes again. Exit status: 10 with PROVEN harm, 11 when
 the evidence does not suffice, else 0.`
