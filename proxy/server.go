@@ -153,7 +153,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
 	})
-	s.Log.Info("session began", "session", id, "proxy", r.Protocol, "client", client.RemoteAddr().String(), "pid", c.peer.Owner.PID)
+	s.Log.Debug("session began", "session", id, "proxy", r.Protocol, "client", client.RemoteAddr().String(), "pid", c.peer.Owner.PID)
 	return &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder(), ended: t.Ended}
 }
 
@@ -202,7 +202,7 @@ func (s *Server) end(d *driver) {
 	}
 	d.conn.peer.Owner.close()
 	s.live.Add(-1)
-	s.Log.Info("session ended", "session", d.conn.id)
+	s.Log.Debug("session ended", "session", d.conn.id)
 }
 
 func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {

@@ -11,7 +11,7 @@ import (
 // that was down.
 func TestLogFailsTheSoak(t *testing.T) {
 	const (
-		away   = `level=ERROR msg="upstream cannot be reached" proxy=redis upstream=127.0.0.1:7001 err="connection refused"`
+		away   = `time=2026-01-01T00:00:00.000Z level=ERROR msg="upstream cannot be reached" proxy=redis upstream=127.0.0.1:7001 err="connection refused"`
 		other  = `level=ERROR msg="upstream cannot be reached" proxy=pg upstream=127.0.0.1:7003 err="connection refused"`
 		freeze = `level=ERROR msg="no guard, so nothing will be frozen" err="x"`
 		desync = `level=WARN msg="desync: passed on unread from here on" session=9 proxy=redis reason="reply at byte 0: it answers no request"`

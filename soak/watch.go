@@ -219,7 +219,7 @@ func (d *daemon) history(downs []down) (string, error) {
 // while it was down.
 func (d *daemon) unreachable(s said, downs []down) bool {
 	return slices.ContainsFunc(downs, func(w down) bool {
-		return strings.HasPrefix(s.line, `level=ERROR msg="upstream cannot be reached" `) &&
+		return strings.Contains(s.line, `level=ERROR msg="upstream cannot be reached" `) &&
 			strings.Contains(s.line, " upstream="+d.upstreams[w.server]+" ") && w.covers(s.at)
 	})
 }

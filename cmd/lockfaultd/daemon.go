@@ -108,7 +108,11 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 }
 
 func (d *daemon) injected(in history.Injection) {
-	d.log.Info("injection ended", "rule", in.Rule, "effect", in.Effect, "actor", in.Actor, "outcome", in.Outcome, "reason", in.Reason)
+	said := []any{"rule", in.Rule, "effect", in.Effect, "matched", in.Matched, "for", in.For, "actor", in.Actor, "outcome", in.Outcome}
+	if in.Reason != "" {
+		said = append(said, "reason", in.Reason)
+	}
+	d.log.Info("injection ended", said...)
 	if d.record != nil {
 		d.record.Injection(in)
 	}
@@ -344,12 +348,22 @@ func journalDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("lockfaultd-%d", os.Getuid()))
 }
 
+// logOfSidecar is of a daemon that serves on: what its rules do is worth a line
+// with its time, and with verbose so is each session.
+func logOfSidecar(w io.Writer, verbose bool) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level(slog.LevelInfo, verbose)}))
+}
+
+// logTo is of what stands beside the output of a command.
 func logTo(w io.Writer, verbose bool) *slog.Logger {
-	level := slog.LevelWarn
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level(slog.LevelWarn, verbose), ReplaceAttr: withoutTime}))
+}
+
+func level(usual slog.Level, verbose bool) slog.Level {
 	if verbose {
-		level = slog.LevelInfo
+		return slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTime}))
+	return usual
 }
 
 func withoutTime(groups []string, a slog.Attr) slog.Attr {

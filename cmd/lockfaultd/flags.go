@@ -129,8 +129,11 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA, Action: notEmpty("tls-client-ca")},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
-		&cli.BoolFlag{Name: "verbose", Usage: "log each connection and injection", Destination: &o.verbose},
 	)
+}
+
+func (o *options) verboseFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: "verbose", Usage: usage, Destination: &o.verbose}
 }
 
 // notEmpty refuses an empty value, such as a shell makes of a variable that is
@@ -155,10 +158,13 @@ func noneEmpty(name string) func(*cli.Context, []string) error {
 	}
 }
 
-func (o *options) serveFlags() []cli.Flag { return o.commonFlags() }
+func (o *options) serveFlags() []cli.Flag {
+	return append(o.commonFlags(), o.verboseFlag("log each connection, and not only each injection"))
+}
 
 func (o *options) runFlags() []cli.Flag {
 	return append(o.commonFlags(),
+		o.verboseFlag("log each connection and injection"),
 		&cli.StringSliceFlag{Name: "counter", Usage: "a number that must rise by what was acknowledged: `SQL`, such as 'SELECT value FROM counter WHERE id = 1'", Destination: &o.counters, Category: "invariants"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "a fence that must never fall: `SQL`", Destination: &o.fences, Category: "invariants"},
 		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants", Action: notEmpty("database")},

@@ -71,7 +71,7 @@ func (o *options) sidecar(s *setup, out *folder, list []endpoint, stderr io.Writ
 	if kept != "" {
 		fmt.Fprintf(stderr, "lockfaultd: the former history is kept as %s\n", kept)
 	}
-	return newDaemon(s, upstreams(list), out.history(), proxy.Drop, nil, logTo(stderr, o.verbose || len(s.rules) > 0))
+	return newDaemon(s, upstreams(list), out.history(), proxy.Drop, nil, logOfSidecar(stderr, o.verbose))
 }
 
 // admit says what was not seen, or not recorded.
