@@ -23,7 +23,10 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	switch {
 	case unknownFlag.MatchString(text):
 		name := unknownFlag.FindStringSubmatch(text)[1]
-		return usagef("unknown flag --%s; the nearest is --%s", name, nearest.Word(name, flagNames(c)))
+		if near := nearest.Near(name, flagNames(c)); near != "" {
+			return usagef("unknown flag --%s; the nearest is --%s", name, near)
+		}
+		return usagef("unknown flag --%s; see --help", name)
 	case badValue.MatchString(text):
 		m := badValue.FindStringSubmatch(text)
 		return usagef("--%s %s: expected %s", m[2], m[1], wanted(c, m[2]))
@@ -42,10 +45,13 @@ func flagsOf(c *cli.Context) []cli.Flag {
 	return c.App.Flags
 }
 
+// flagNames lists those that are built.
 func flagNames(c *cli.Context) []string {
 	var out []string
 	for _, f := range flagsOf(c) {
-		out = append(out, f.Names()[0])
+		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
+			out = append(out, f.Names()[0])
+		}
 	}
 	return out
 }

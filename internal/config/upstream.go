@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -169,6 +170,9 @@ func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
 	if p == lock.Postgres && strings.Contains(text, "?") && !strings.Contains(text, "://") {
 		text = "postgres://" + text
 	}
+	if p == lock.Redis && strings.Contains(text, "?") && !strings.Contains(text, "://") {
+		return "", leg, fmt.Errorf("options need rediss://, expected %s, found %s", forms[p], showAddress(text))
+	}
 	if strings.Contains(text, "://") {
 		u, err := url.Parse(text)
 		if err != nil || !protocolScheme(p, u.Scheme) || u.User != nil || strings.Trim(u.Path, "/") != "" {
@@ -184,7 +188,10 @@ func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
 			return "", leg, err
 		}
 		rest.Del("sslmode")
-		for name := range rest {
+		for _, name := range slices.Sorted(maps.Keys(rest)) {
+			if leg.Mode == Disable && slices.Contains(aboutTLS[p], name) {
+				return "", leg, fmt.Errorf("the option %s needs %s", name, secured[p])
+			}
 			return "", leg, fmt.Errorf("unknown option %s, expected %s", show(name), forms[p])
 		}
 		address = u.Host
@@ -197,6 +204,20 @@ var forms = map[lock.Protocol]string{
 	lock.Redis:    "rediss://HOST:PORT?ssl_ca_certs=FILE",
 	lock.Postgres: "HOST:PORT?sslmode=verify-full&sslrootcert=FILE",
 }
+
+// aboutTLS are options that mean nothing where there is none, which is until the
+// URL has what secured says.
+var (
+	aboutTLS = map[lock.Protocol][]string{
+		lock.Redis: {"skip_verify", "ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile"},
+		lock.Postgres: {"channel_binding", "ssl_max_protocol_version", "ssl_min_protocol_version",
+			"sslcert", "sslcertmode", "sslkey", "sslnegotiation", "sslrootcert"},
+	}
+	secured = map[lock.Protocol]string{
+		lock.Redis:    "rediss:// rather than redis://",
+		lock.Postgres: "sslmode=require, verify-ca or verify-full",
+	}
+)
 
 func protocolScheme(p lock.Protocol, scheme string) bool {
 	if p == lock.Redis {

@@ -22,6 +22,16 @@ func Word(word string, candidates []string) string {
 	return best
 }
 
+// Near returns the candidate most like word if somebody may have meant that one:
+// it differs in no more than a third of the word's letters. Else it is "".
+func Near(word string, candidates []string) string {
+	best := Word(word, candidates)
+	if Distance(strings.ToLower(word), strings.ToLower(best)) > (len(word)+2)/3 {
+		return ""
+	}
+	return best
+}
+
 // Distance is the number of bytes to insert, delete or replace to turn a into
 // b, of the first 64 of each.
 func Distance(a, b string) int {

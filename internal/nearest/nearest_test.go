@@ -20,3 +20,18 @@ func TestWordPrefersLettersOverCase(t *testing.T) {
 		}
 	}
 }
+
+func TestNearProposesOnlyWhatIsLike(t *testing.T) {
+	flags := []string{"stall-after", "redis", "out", "tls-cert"}
+	for _, tt := range []struct{ word, want string }{
+		{"stal-after", "stall-after"}, {"STALL-AFTER", "stall-after"}, {"redsi", "redis"}, {"ot", "out"}, {"tls-crt", "tls-cert"},
+		{"foo", ""}, {"x", ""}, {"", ""}, {"stall", ""}, {"redis-url", ""},
+	} {
+		if got := Near(tt.word, flags); got != tt.want {
+			t.Errorf("Near(%q) = %q, want %q", tt.word, got, tt.want)
+		}
+	}
+	if got := Near("x", nil); got != "" {
+		t.Errorf("Near of nothing is %q", got)
+	}
+}
