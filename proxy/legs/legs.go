@@ -44,11 +44,15 @@ func accept(ctx context.Context, c net.Conn, conf *tls.Config) (net.Conn, error)
 // handshakeError is nil where a client left without having sent anything.
 func handshakeError(err error) error {
 	var plain tls.RecordHeaderError
+	var own *net.OpError
 	switch {
 	case left(err):
 		return nil
 	case errors.As(err, &plain):
 		return fmt.Errorf("it begins with %q, expected a TLS handshake", plain.RecordHeader[:])
+	case errors.As(err, &own) && own.Op == "local error" && own.Err.Error() == "tls: bad record MAC":
+		// OpenSSL sends the alert of its refusal in plaintext, where TLS 1.3 has keys.
+		return fmt.Errorf("TLS handshake: %w (most often a client that does not trust the certificate shown to it)", err)
 	}
 	return fmt.Errorf("TLS handshake: %w", err)
 }
@@ -79,9 +83,20 @@ func (p *Policy) connect(ctx context.Context, secure func(ctx context.Context, c
 func handshake(ctx context.Context, c net.Conn, conf *tls.Config) (net.Conn, error) {
 	t := tls.Client(c, conf)
 	if err := t.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("TLS handshake: %w", err)
+		return nil, fmt.Errorf("TLS handshake: %w", unanswered(ctx, err, "TLS"))
 	}
 	return secured{t}, nil
+}
+
+// unanswered is err, or what is more likely to be wrong where the time was up.
+func unanswered(ctx context.Context, err error, language string) error {
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v; does it speak %s?", dialTime, language)
+	case ended != nil:
+		return ended
+	}
+	return err
 }
 
 // closing closes c when ctx ends, unless it is stopped before.

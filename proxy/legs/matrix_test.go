@@ -211,3 +211,16 @@ func TestC021DirectTLSToAnOldServer(t *testing.T) {
 		t.Errorf("direct TLS to Postgres 15: %v", err)
 	}
 }
+
+// A client of OpenSSL that refuses the proxy's certificate is told apart from
+// one that is broken.
+func TestCertificateThatIsNotTrusted(t *testing.T) {
+	a := authority(t)
+	h := newHouse(t)
+	address := h.postgres("127.0.0.1:1", shown(t, a, "proxy"), nil)
+	stranger := authority(t)
+	if err := psql(t, settings(address, "postgres", "sslmode=verify-ca sslrootcert="+stranger.File), ""); err == nil {
+		t.Error("psql trusts a certificate of somebody else")
+	}
+	h.says("(most often a client that does not trust the certificate shown to it)")
+}

@@ -151,7 +151,7 @@ func request(ctx context.Context, c net.Conn) error {
 	}
 	var answer [1]byte
 	if _, err := io.ReadFull(c, answer[:]); err != nil {
-		return fmt.Errorf("read the answer to SSLRequest: %w", errors.Join(err, ctx.Err()))
+		return fmt.Errorf("read the answer to SSLRequest: %w", unanswered(ctx, err, "Postgres"))
 	}
 	if answer[0] != 'S' {
 		return errors.New("the server does not offer TLS")

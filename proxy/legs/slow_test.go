@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -24,11 +25,15 @@ func TestC014SlowPeers(t *testing.T) {
 		act  func(ctx context.Context, p *legs.Postgres, r *legs.Redis, client net.Conn) error
 		want time.Duration
 	}{
-		"Postgres that does not answer": {func(ctx context.Context, p *legs.Postgres, _ *legs.Redis, _ net.Conn) error { return dialError(ctx, p) }, 10 * time.Second},
-		"Redis that does not answer":    {func(ctx context.Context, _ *legs.Postgres, r *legs.Redis, _ net.Conn) error { return dialError(ctx, r) }, 10 * time.Second},
+		"Postgres that does not answer": {func(ctx context.Context, p *legs.Postgres, _ *legs.Redis, _ net.Conn) error {
+			return dialError(ctx, p, "read the answer to SSLRequest: no answer within 10s; does it speak Postgres?")
+		}, 10 * time.Second},
+		"Redis that does not answer": {func(ctx context.Context, _ *legs.Postgres, r *legs.Redis, _ net.Conn) error {
+			return dialError(ctx, r, "TLS handshake: no answer within 10s; does it speak TLS?")
+		}, 10 * time.Second},
 		"an upstream that does not accept": {func(ctx context.Context, p *legs.Postgres, _ *legs.Redis, _ net.Conn) error {
 			p.Connect = func(ctx context.Context, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
-			return dialError(ctx, p)
+			return dialError(ctx, p, "context deadline exceeded")
 		}, 10 * time.Second},
 		"a client that says nothing": {func(ctx context.Context, p *legs.Postgres, _ *legs.Redis, c net.Conn) error {
 			got, err := p.Accept(ctx, c)
@@ -69,11 +74,14 @@ func TestC014SlowPeers(t *testing.T) {
 	}
 }
 
-func dialError(ctx context.Context, l proxy.Legs) error {
+func dialError(ctx context.Context, l proxy.Legs, want string) error {
 	c, err := l.Dial(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		c.Close()
 		return errors.New("it was reached")
+	case err.Error() != want:
+		return fmt.Errorf("it failed with %q, want %q", err, want)
 	}
 	return nil
 }
