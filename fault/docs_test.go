@@ -70,3 +70,25 @@ func TestShellKeepsRules(t *testing.T) {
 		}
 	}
 }
+
+// The table of globs in docs/rules.md, column by column.
+func TestGlobsOfTablesAsDocumented(t *testing.T) {
+	for _, tt := range []struct{ glob, matches, not string }{
+		{"invoice", "invoice billing.invoice public.invoice", "invoices billing.invoices"},
+		{"billing.invoice", "billing.invoice", "invoice public.invoice"},
+		{"public.invoice", "public.invoice invoice", "billing.invoice"},
+		{"*.invoice", "invoice public.invoice billing.invoice", "invoices"},
+	} {
+		r := &Rule{Glob: tt.glob}
+		for _, table := range strings.Fields(tt.matches) {
+			if !r.matchesTable(table) {
+				t.Errorf("%s does not match %s", tt.glob, table)
+			}
+		}
+		for _, table := range strings.Fields(tt.not) {
+			if r.matchesTable(table) {
+				t.Errorf("%s matches %s", tt.glob, table)
+			}
+		}
+	}
+}
