@@ -21,6 +21,7 @@ const lastWords = 5 * time.Second
 type way struct {
 	dir      Direction
 	from, to net.Conn
+	out      *call         // to to
 	back     *way          // the other direction
 	over     chan struct{} // closed when from has ended in order, and to was told
 	deaf     chan struct{} // closed when to takes nothing any more
@@ -29,8 +30,8 @@ type way struct {
 }
 
 func ways(client, upstream net.Conn) (requests, replies *way) {
-	requests = &way{dir: ToUpstream, from: client, to: upstream, over: make(chan struct{}), deaf: make(chan struct{})}
-	replies = &way{dir: ToClient, from: upstream, to: client, over: make(chan struct{}), deaf: make(chan struct{})}
+	requests = &way{dir: ToUpstream, from: client, to: upstream, out: writing(upstream), over: make(chan struct{}), deaf: make(chan struct{})}
+	replies = &way{dir: ToClient, from: upstream, to: client, out: writing(client), over: make(chan struct{}), deaf: make(chan struct{})}
 	requests.back, replies.back = replies, requests
 	return requests, replies
 }
@@ -50,13 +51,13 @@ func (s *sinkError) Error() string { return s.err.Error() }
 func (s *sinkError) Unwrap() error { return s.err }
 
 // write passes bytes on. What is said to a client that takes nothing any more is
-// dropped: the upstream goes on, since the client may have sent last words of
-// its own, and what it says of them is evidence.
+// dropped, and read all the same: its own last words may have yet to be sent, and
+// an upstream whose replies nobody reads would not take them.
 func (y *way) write(b []byte) error {
 	if y.dir == ToClient && isClosed(y.deaf) {
 		return nil
 	}
-	if _, err := y.to.Write(b); err != nil {
+	if err := y.out.write(b); err != nil {
 		y.broke(err)
 		if y.dir == ToUpstream {
 			return &sinkError{err}
@@ -91,11 +92,14 @@ func (d *driver) pump(ctx context.Context, y *way) {
 		// upstream said before it ended.
 		_, err = io.Copy(io.Discard, struct{ io.Reader }{y.from})
 	}
-	if reset := errors.Is(err, syscall.ECONNRESET) || err == nil && y.wasReset(ctx); reset || err != nil {
+	reset := err == nil && y.wasReset(ctx) || failed(err)
+	if err == nil && !reset {
+		err = y.sayEnd()
+	}
+	if err != nil || reset {
 		d.leave(ctx, y.to, reset)
 		return
 	}
-	y.sayEnd()
 	select {
 	case <-y.back.over:
 	case <-ctx.Done():
@@ -104,14 +108,25 @@ func (d *driver) pump(ctx context.Context, y *way) {
 	}
 }
 
-// sayEnd passes the orderly end of the source on.
-func (y *way) sayEnd() {
+// failed reports whether an error is one of the connection itself, such as a
+// reset, rather than of what it carries, or ours.
+func failed(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno)
+}
+
+// sayEnd passes the orderly end of the source on. A sink that cannot be told
+// because its connection has failed tells the other direction so.
+func (y *way) sayEnd() error {
 	if !isClosed(y.deaf) {
-		if err := closeWrite(y.to); err != nil {
+		if err := closeWrite(y.to); err != nil && !failed(err) {
+			return err
+		} else if err != nil {
 			y.broke(err)
 		}
 	}
 	close(y.over)
+	return nil
 }
 
 // wasReset reports whether the source has not ended in order, although it reads

@@ -204,9 +204,11 @@ func TestResetThatAWriteWasToldOf(t *testing.T) {
 // A connection that is passed on unread has the kernel move its bytes, through
 // a pipe. It keeps none when it has become quiet.
 func TestQuietConnectionKeepsNoPipe(t *testing.T) {
-	var upstream *net.TCPConn
-	s := newStreet(t, func(c net.Conn) { upstream = c.(*net.TCPConn) })
+	conns := make(chan *net.TCPConn, 2)
+	s := newStreet(t, func(c net.Conn) { conns <- c.(*net.TCPConn) })
 	client, server := s.connect()
+	<-conns // the client's
+	upstream := <-conns
 	io.WriteString(client, "MONITOR\r\n")
 	io.ReadFull(server, make([]byte, 9))
 	before := -1
@@ -269,5 +271,62 @@ func TestStallHoldsABody(t *testing.T) {
 	n, err := io.Copy(io.Discard, server)
 	if n > 1<<20 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the server got %d more bytes, %v", n, err)
+	}
+}
+
+// A frame that is not whole when its sender resets is passed on as far as it
+// came, ahead of the reset.
+func TestPartOfAFrameBeforeAReset(t *testing.T) {
+	request := "SET job token NX GET PX 1000\r\n"
+	for name, e := range map[string]struct {
+		asked, part string
+		toClient    bool
+	}{"reply": {request, "$5\r\nhel", true}, "request": {"PING\r\n", request[:10], false}} {
+		client, server := newStreet(t, nil).connect()
+		io.WriteString(client, e.asked)
+		io.ReadFull(server, make([]byte, len(e.asked)))
+		from, to := client, server
+		if e.toClient {
+			from, to = server, client
+		}
+		io.WriteString(from, e.part)
+		for unsent(t, from) > 0 {
+			runtime.Gosched()
+		}
+		from.SetLinger(0)
+		from.Close()
+		to.SetReadDeadline(time.Now().Add(soon))
+		if b, err := io.ReadAll(to); string(b) != e.part || !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: the other end reads %q, %v; want %q and a reset", name, b, err, e.part)
+		}
+	}
+}
+
+// A client that has ended its stream still gets a reply that was stalled.
+func TestStalledReplyToAHalfClosedClient(t *testing.T) {
+	client, server := newStreet(t, nil, "stall-after", "SETNX=50ms").connect()
+	io.WriteString(client, "SET job token NX PX 1000\r\n")
+	client.CloseWrite()
+	io.ReadAll(server)
+	io.WriteString(server, "+OK\r\n")
+	server.Close()
+	client.SetReadDeadline(time.Now().Add(soon))
+	if got, err := io.ReadAll(client); string(got) != "+OK\r\n" || err != nil {
+		t.Errorf("the client reads %q, %v", got, err)
+	}
+}
+
+// A stall holds an end of either kind.
+func TestStallHoldsEnds(t *testing.T) {
+	for _, linger := range []int{-1, 0} {
+		client, server := newStreet(t, nil, "stall-before", "DEL=1h").connect()
+		io.WriteString(client, "DEL k\r\n")
+		time.Sleep(50 * time.Millisecond) // for it to come; it proves less without
+		server.SetLinger(linger)
+		server.Close()
+		client.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("linger %d: the client hears %v", linger, err)
+		}
 	}
 }

@@ -70,11 +70,8 @@ func (d *driver) copy(ctx context.Context, y *way) error {
 		if err == nil && w.filled() {
 			err = d.splice(y, w)
 		}
-		if err == io.EOF {
-			return d.finish(ctx, y, w.held())
-		}
 		if err != nil {
-			return err
+			return d.finish(ctx, y, w.held(), err)
 		}
 	}
 }
@@ -90,12 +87,16 @@ func (d *driver) take(ctx context.Context, y *way, w *window, chunk []byte) (int
 
 // finish waits as long as the connection is stalled, since an end is held like
 // bytes are, and writes what was withheld for a frame that will never be whole.
-func (d *driver) finish(ctx context.Context, y *way, rest []byte) error {
+// end is how the stream ended; it returns that, and nil for an orderly end.
+func (d *driver) finish(ctx context.Context, y *way, rest []byte, end error) error {
 	done, err := d.follow(ctx, y, d.session.Next(y.dir, d.clock()), rest)
-	if err != nil || done == len(rest) {
-		return err
+	if err == nil && done < len(rest) {
+		err = y.write(rest[done:])
 	}
-	return y.write(rest[done:])
+	if end != io.EOF {
+		return end
+	}
+	return err
 }
 
 // follow takes the steps that the session allows and returns how many bytes
@@ -133,19 +134,15 @@ func (d *driver) record(dir Direction) {
 }
 
 // wait returns when the gate opens. Nothing is forwarded from a client that has
-// gone by then, nor to it.
+// gone by then.
 func (d *driver) wait(ctx context.Context, y *way, g *Gate) error {
 	select {
 	case <-g.Done():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if !d.conn.peer.gone() {
-		return nil
-	}
-	if y.dir == ToUpstream {
+	if y.dir == ToUpstream && d.conn.peer.gone() {
 		return errGone
 	}
-	y.broke(errGone)
 	return nil
 }

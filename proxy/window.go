@@ -22,6 +22,7 @@ var large = sync.Pool{New: func() any { return new([largeRead]byte) }}
 // are, and borrowed from a pool while it is not.
 type window struct {
 	from  net.Conn
+	in    *call
 	buf   []byte // what is withheld
 	small []byte
 	lent  *[largeRead]byte // behind buf, unless it is small or had to grow
@@ -31,7 +32,7 @@ type window struct {
 }
 
 func newWindow(from net.Conn) *window {
-	w := &window{from: from, small: make([]byte, 0, smallRead)}
+	w := &window{from: from, in: reading(from), small: make([]byte, 0, smallRead)}
 	w.buf = w.small
 	return w
 }
@@ -41,7 +42,7 @@ func newWindow(from net.Conn) *window {
 func (w *window) read() ([]byte, error) {
 	w.makeRoom()
 	at := len(w.buf)
-	n, err := w.from.Read(w.buf[at:cap(w.buf)])
+	n, err := w.in.read(w.buf[at:cap(w.buf)])
 	w.buf = w.buf[:at+n]
 	w.full = at+n == cap(w.buf)
 	if n > 0 {
@@ -141,6 +142,9 @@ func (w *window) settle() {
 }
 
 func (w *window) close() {
+	if w.timed {
+		_ = w.from.SetReadDeadline(time.Time{})
+	}
 	w.giveBack()
 	w.buf, w.small = nil, nil
 }

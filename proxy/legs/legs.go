@@ -120,10 +120,7 @@ type secured struct{ *tls.Conn }
 // half-closed TLS hears of it too, that of the connection below.
 func (s secured) CloseWrite() error {
 	err := s.Conn.CloseWrite()
-	if w, ok := s.NetConn().(interface{ CloseWrite() error }); ok && err == nil {
-		return w.CloseWrite()
-	}
-	return err
+	return errors.Join(err, closeWrite(s.NetConn()))
 }
 
 // read is a connection of which some bytes were read before.
