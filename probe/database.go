@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lockfaultd/lockfaultd/internal/urlquery"
 )
 
 // parse reads a connection string of libpq, or a URL of Postgres as libraries
@@ -38,7 +40,7 @@ func forLibpq(text string) (string, error) {
 	if err := sslmode(q); err != nil {
 		return "", err
 	}
-	u.Scheme, u.RawQuery = scheme, q.Encode()
+	u.Scheme, u.RawQuery = scheme, urlquery.Edit(u.RawQuery, q)
 	return u.String(), nil
 }
 

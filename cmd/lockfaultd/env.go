@@ -128,7 +128,7 @@ func (e *environment) rewriteURL(name string, must bool) error {
 	}
 	if leg.Mode != config.Disable {
 		u.Scheme = strings.Replace(u.Scheme, "rediss", "redis", 1)
-		u.RawQuery = rest.Encode()
+		u.RawQuery = rest
 		if p == lock.Postgres {
 			e.weaken()
 		}

@@ -9,15 +9,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfaultd/lockfaultd/internal/urlquery"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // TakeTLS reads how a URL wants its server to be trusted, in the words of
 // libpq (sslmode and what belongs to it; also ssl, where that stands for it) or,
-// for rediss://, of redis-py and go-redis. What remains of the options is for a
-// client that connects in plaintext. env is what libpq takes where the URL says
+// for rediss://, of redis-py and go-redis. rest is the raw query that remains, for
+// a client that connects in plaintext. env is what libpq takes where the URL says
 // nothing, by the name of its variable; nil: nothing.
-func TakeTLS(p lock.Protocol, u *url.URL, env func(name string) string) (UpstreamLeg, url.Values, error) {
+func TakeTLS(p lock.Protocol, u *url.URL, env func(name string) string) (leg UpstreamLeg, rest string, err error) {
+	leg, q, err := takeTLS(p, u, env)
+	return leg, urlquery.Edit(u.RawQuery, q), err
+}
+
+func takeTLS(p lock.Protocol, u *url.URL, env func(name string) string) (UpstreamLeg, url.Values, error) {
 	q := u.Query()
 	for name, values := range q {
 		if len(values) > 1 && (strings.HasPrefix(name, "ssl") || name == "skip_verify" || name == "channel_binding") {
@@ -184,7 +190,7 @@ func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
 			}
 		}
 		var rest url.Values
-		if leg, rest, err = TakeTLS(p, u, nil); err != nil {
+		if leg, rest, err = takeTLS(p, u, nil); err != nil {
 			return "", leg, err
 		}
 		rest.Del("sslmode")
