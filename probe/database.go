@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,31 +18,47 @@ import (
 func parse(text string) (*pgx.ConnConfig, error) {
 	text, err := forLibpq(text)
 	if err != nil {
-		return nil, err
+		return nil, unfitError(err.Error())
 	}
 	return pgx.ParseConfig(text)
 }
 
+var (
+	keyword       = regexp.MustCompile(`^\s*\w+\s*=`)
+	errUnreadable = errors.New("the URL cannot be read, expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %23 for a # in a password and the like")
+)
+
 // forLibpq makes of a URL one that libpq would take. What is no URL is left to
-// those who know better.
+// those who know better; what is a URL must not be, for it would be read as words
+// of a connection string, and the server be told a part of its password.
 func forLibpq(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil {
+	if text == "" || keyword.MatchString(text) {
 		return text, nil
 	}
-	scheme, driver, _ := strings.Cut(u.Scheme, "+")
+	plain := strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
+	u, err := url.Parse(text)
+	switch {
+	case err != nil && plain && !strings.Contains(text, "?ssl=") && !strings.Contains(text, "&ssl="):
+		return text, nil // libpq takes several hosts
+	case err != nil:
+		return "", errUnreadable
+	}
+	scheme, _, _ := strings.Cut(u.Scheme, "+")
 	if scheme != "postgres" && scheme != "postgresql" {
-		return text, nil
+		return "", fmt.Errorf("scheme %.20q: expected postgres or postgresql", u.Scheme)
 	}
 	q := u.Query()
-	if driver == "" && !q.Has("ssl") {
+	if plain && !q.Has("ssl") {
 		return text, nil
 	}
 	if err := sslmode(q); err != nil {
 		return "", err
 	}
 	u.Scheme, u.RawQuery = scheme, urlquery.Edit(u.RawQuery, q)
-	return u.String(), nil
+	if text = u.String(); !strings.HasPrefix(text, scheme+"://") {
+		return "", errUnreadable
+	}
+	return text, nil
 }
 
 // modes are what libpq and asyncpg call how a server is to be trusted.

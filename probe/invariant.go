@@ -71,7 +71,7 @@ func (d Database) ReadInvariant(ctx context.Context, inv check.Invariant) (value
 	return value, exists, nil
 }
 
-// An unfitError says that a query cannot give an invariant.
+// An unfitError says that a query, or a URL, cannot give an invariant.
 type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
