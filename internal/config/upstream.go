@@ -91,6 +91,9 @@ func takePostgres(q url.Values, env func(string) string) (UpstreamLeg, error) {
 	if q.Has("ssl") && q.Has("sslmode") {
 		return UpstreamLeg{Mode: Disable}, errors.New("the options ssl and sslmode are both given, expected one of them")
 	}
+	if q.Has("ssl") && q.Get("ssl") == "" {
+		return UpstreamLeg{Mode: Disable}, errors.New("the option ssl is empty, expected true, false, disable, allow, prefer, require, verify-ca or verify-full")
+	}
 	name, off, mode := wanted(q, env)
 	if mode != Require && mode != VerifyCA && mode != VerifyFull {
 		return UpstreamLeg{Mode: Disable}, checkMode(mode)
