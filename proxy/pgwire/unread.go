@@ -108,16 +108,21 @@ func (s *words) endsHere() bool {
 	return n < 0 || len(bytes.Trim(s.text[s.pos+n:], "; \n")) == 0
 }
 
-// plainName reports whether each part of a name begins as one must.
+// plainName reports whether each part of a name begins as one must, and is kept
+// whole.
 func plainName(name []byte) bool {
-	begins := true
+	size := 0
 	for _, c := range name {
-		if begins && !isLetter(c) {
+		switch {
+		case c == '.' && size == 0, c != '.' && size == 0 && !isLetter(c), size == maxIdentifier && c != '.':
 			return false
+		case c == '.':
+			size = 0
+		default:
+			size++
 		}
-		begins = c == '.'
 	}
-	return !begins
+	return size > 0
 }
 
 // fold reports whether w is a keyword, given in capitals.
