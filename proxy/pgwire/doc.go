@@ -44,7 +44,7 @@
 //     4 times their bytes and 64 KiB. An op among them weighs more, as does what
 //     gives a name to a statement, takes one away, or describes a statement that
 //     can be an op: each about 1 KiB, 2 KiB in a Query, and 1 KiB more for 8
-//     values that are read of it. Of that there is 256 MiB at most. A connection
+//     values that are read of it. Of that there is 1 GiB at most. A connection
 //     that goes beyond is passed on unread, as below, and so is one with more
 //     than 65536 ops in one pipeline that upstream has answered without its end.
 //     What names stand for has 32 MiB at most, statements and portals each: those

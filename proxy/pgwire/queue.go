@@ -13,7 +13,7 @@ const startupPacket = 0
 
 const (
 	maxAsked  = 1 << 22 // requests that are outstanding, a run of Syncs being one
-	maxWeight = 1 << 18 // KiB of their details
+	maxWeight = 1 << 20 // KiB of their details
 )
 
 // asked is a message of the client that upstream will answer.

@@ -58,8 +58,8 @@ func TestTooManyAsked(t *testing.T) {
 		want string
 	}{
 		{"of nothing", fe{q("")}, maxAsked, `4194304 requests are unanswered, with 0 KiB of ops and names, expected fewer`},
-		{"Queries", fe{q("savepoint a; savepoint b")}, maxWeight / 4, `65536 requests are unanswered, with 262144 KiB of ops and names, expected fewer`},
-		{"Describes of a statement", fe{ds("s")}, maxWeight, `262144 requests are unanswered, with 262144 KiB of ops and names, expected fewer`},
+		{"Queries", fe{q("savepoint a; savepoint b")}, maxWeight / 4, `262144 requests are unanswered, with 1048576 KiB of ops and names, expected fewer`},
+		{"Describes of a statement", fe{ds("s")}, maxWeight, `1048576 requests are unanswered, with 1048576 KiB of ops and names, expected fewer`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			msgs := enc(t, tt.ask)
