@@ -233,6 +233,30 @@ func TestFirstReadingWhateverTheSchemaIsCalled(t *testing.T) {
 	}
 }
 
+// A write to several tables waits for the first readings of all.
+func TestWriteToSeveralTablesWaitsForAllReadings(t *testing.T) {
+	for name, sql := range map[string]*lock.Statement{
+		"named":   {Table: "users", Also: []string{"counter", "public.fence", "counter"}},
+		"cascade": {Table: "users", Cascade: true},
+	} {
+		e := engine(t)
+		e.Await("counter", "fence")
+		c := e.Open(1, owner("a"))
+		g, _ := e.Request(c, &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, SQL: sql}, true, 10)
+		orders, _ := e.Take()
+		if g == nil || len(orders) != 2 || orders[0].Baseline != "counter" || orders[1].Baseline != "fence" {
+			t.Fatalf("%s: gate %v, orders %+v", name, g, orders)
+		}
+		e.BaselineRead("counter", false)
+		if g.Opened() {
+			t.Errorf("%s: the write goes on with one reading of two", name)
+		}
+		if e.BaselineRead("fence", false); !g.Opened() {
+			t.Errorf("%s: the write waits for nothing", name)
+		}
+	}
+}
+
 // Of two stalls of one connection the longer one holds both directions.
 func TestLongerStallHolds(t *testing.T) {
 	e := engine(t, "stall-after", "SETNX(a)=1s", "stall-after", "SETNX(b)=2s,scope=process")
