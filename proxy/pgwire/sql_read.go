@@ -56,7 +56,7 @@ func (t *template) shed() {
 // token may go on, and so may the name that it is a part of.
 func settled(text string) int {
 	l := lexer{src: text}
-	from, dotted := 0, false
+	from, dotted := 0, false // dotted: what comes next belongs to the token before
 	for {
 		tok := l.next()
 		switch {
@@ -70,7 +70,7 @@ func settled(text string) int {
 			if !dotted {
 				from = l.pos - len(tok.text)
 			}
-			dotted = false
+			dotted = tok.word("ROWS") // which means another thing before FROM
 		}
 	}
 }
