@@ -10,7 +10,7 @@ import (
 // slack is what a busy machine may add to a budget of docs/performance.md. What
 // the gate is for is a lock, an allocation or a copy on the path of every
 // message, and those cost more.
-const slack = 0.35
+const slack = 0.2
 
 // TestCostBesideCopy holds the processor time of a request through lockfaultd,
 // with the history on and rules armed, to that of the bare copying proxy. What
