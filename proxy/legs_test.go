@@ -18,20 +18,7 @@ func (o over) Plain() net.Conn   { return o.plain }
 
 // That a client has gone is seen below whatever is spoken with it.
 func TestGoneBelowTLS(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	client, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	client, server := connected(t)
 	c := over{Conn: tls.Server(server, &tls.Config{})}
 	if hungUp(c) {
 		t.Error("a client that is there has gone")

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"testing"
@@ -133,8 +132,8 @@ func (b *bodies) Rest(fromClient bool) int64 {
 func (b *bodies) Skip(_ bool, n int64) { b.at += n; b.skipped += n }
 
 func TestKernelMovesTheRestOfLargeBodies(t *testing.T) {
-	client, near := tcpPair(t)
-	far, upstream := tcpPair(t)
+	client, near := connected(t)
+	far, upstream := connected(t)
 	e := engine(t)
 	b := &bodies{}
 	s := NewSession(e, e.Open(1, Peer{Owner: &Owner{Address: "here"}}), b, func(string) {})
@@ -144,7 +143,7 @@ func TestKernelMovesTheRestOfLargeBodies(t *testing.T) {
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 8*body/16)
 	go func() {
 		upstream.Write(sent)
-		upstream.(*net.TCPConn).CloseWrite()
+		upstream.CloseWrite()
 	}()
 	got, err := io.ReadAll(client)
 	if err != nil || !bytes.Equal(got, sent) {
@@ -155,24 +154,4 @@ func TestKernelMovesTheRestOfLargeBodies(t *testing.T) {
 	if b.at != int64(len(sent)) || b.skipped < b.at/2 {
 		t.Errorf("%d of %d bytes were moved by the kernel, expected most", b.skipped, b.at)
 	}
-}
-
-func tcpPair(t *testing.T) (net.Conn, net.Conn) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	var d net.Dialer
-	a, err := d.DialContext(context.Background(), "tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close(); b.Close() })
-	return a, b
 }
