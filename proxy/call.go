@@ -11,7 +11,7 @@ import (
 // A call reads from a connection, or writes to it. Where that is a TCP
 // connection, the system call is made without telling the scheduler: it never
 // waits, and what the runtime does around a call that might costs a tenth of
-// what a small message does.
+// what a small message does. Only one goroutine may use it.
 type call struct {
 	conn  net.Conn
 	raw   syscall.RawConn // nil: not known to be TCP, or not yet

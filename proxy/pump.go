@@ -114,7 +114,10 @@ func (d *driver) follow(ctx context.Context, y *way, step Step, buf []byte) (int
 		}
 		done += step.Forward + step.Drop
 		if len(step.Answer) > 0 {
-			_ = y.toClient().write(step.Answer)
+			// Either direction may have one, so this is no call of the way's own.
+			if _, err := d.client.Write(step.Answer); err != nil {
+				y.toClient().broke(err)
+			}
 		}
 		if step.Gate != nil {
 			if err := d.wait(ctx, y, step.Gate); err != nil {
