@@ -197,7 +197,8 @@ func upstream(p lock.Protocol, text string) (string, UpstreamLeg, error) {
 			return "", leg, err
 		}
 		rest.Del("sslmode")
-		for _, name := range slices.Sorted(maps.Keys(rest)) {
+		if names := slices.Sorted(maps.Keys(rest)); len(names) > 0 {
+			name := names[0]
 			if leg.Mode == Disable && slices.Contains(aboutTLS[p], name) {
 				return "", leg, fmt.Errorf("the option %s needs %s", name, secured[p])
 			}
