@@ -25,6 +25,7 @@ func allSuites() []suite {
 		}, expects: []expected{
 			{alarm.Desync, regexp.MustCompile(`reason="request at byte \d+: SYNC: the replication stream`), 0, "a test reads the replication stream"},
 			{alarm.Desync, rubbish, 11, "the tests of the protocol send what is none"},
+			{alarm.Desync, regexp.MustCompile(`reason="reply at byte \d+: more than 128 levels of nesting`), 2, "two scripts answer with what holds itself"},
 		}},
 	}
 }
