@@ -320,8 +320,8 @@ func TestStalledReplyToAHalfClosedClient(t *testing.T) {
 func TestStallHoldsEnds(t *testing.T) {
 	for _, linger := range []int{-1, 0} {
 		client, server := newStreet(t, nil, "stall-before", "DEL=1h").connect()
-		io.WriteString(client, "DEL k\r\n")
-		time.Sleep(50 * time.Millisecond) // for it to come; it proves less without
+		io.WriteString(client, "PING\r\nDEL k\r\n")
+		io.ReadFull(server, make([]byte, 6)) // let go with the stall already there
 		server.SetLinger(linger)
 		server.Close()
 		client.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
