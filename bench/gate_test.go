@@ -7,11 +7,9 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
 
-// slack is what a busy machine may add to a budget of docs/performance.md, in the
-// round that it disturbs least: where processors are short, more messages come in
-// one read, and looking at each is a larger part of less. What the gate is for is
-// a lock, an allocation or a copy on the path of every message, and those cost
-// more.
+// slack is what a busy machine may add to a budget of docs/performance.md. What
+// the gate is for is a lock, an allocation or a copy on the path of every
+// message, and those cost more.
 const slack = 0.35
 
 // TestCostBesideCopy holds the processor time of a request through lockfaultd,
@@ -34,12 +32,12 @@ func TestCostBesideCopy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			limit := w.budget + slack
 			got := costRatio(t, w, ways, c.requests)
-			if got.min > limit {
+			if got.mid > limit {
 				t.Logf("%v of copy's processor time: once more", got)
 				got = costRatio(t, w, ways, c.requests)
 			}
 			t.Logf("%v of copy's processor time; the aim is %.2f", got, w.budget)
-			if got.min > limit {
+			if got.mid > limit {
 				t.Errorf("%v of the bare copying proxy's processor time, twice; at most %.2f", got, limit)
 			}
 		})

@@ -30,7 +30,7 @@ type options struct {
 
 // recovery is how long after a restart clients may still lose a connection: it
 // takes a while until all have noticed, on a busy machine.
-const recovery = 30 * time.Second
+const recovery = 20 * time.Second
 
 // A soaking is one run.
 type soaking struct {
