@@ -34,11 +34,19 @@ type opLine struct {
 	Token    string        `json:"token,omitempty"`
 	Number   bool          `json:"token_number,omitempty"` // the token is a number (which one is not told)
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	Until    int64         `json:"until_ms,omitempty"`
+	Evidence lock.Evidence `json:"evidence,omitempty"`
+	Shared   bool          `json:"shared,omitempty"`
+	Member   bool          `json:"member,omitempty"`
+	Depth    int           `json:"depth,omitempty"`
+	All      bool          `json:"all,omitempty"`
+	Span     lock.Span     `json:"span,omitempty"`
 	FenceKey string        `json:"fence_key,omitempty"`
 	Fence    *int64        `json:"fence,omitempty"`
 
 	SQL       *statement `json:"sql,omitempty"`
 	Tx        uint64     `json:"tx,omitempty"`
+	Snapshot  bool       `json:"snapshot,omitempty"`
 	Implicit  bool       `json:"implicit,omitempty"`
 	Savepoint bool       `json:"savepoint,omitempty"`
 	Since     uint64     `json:"since,omitempty"`
@@ -60,6 +68,7 @@ type term struct {
 	ID         lock.TermID   `json:"id"`
 	Confidence float64       `json:"confidence"`
 	Also       []lock.TermID `json:"also,omitempty"`
+	Within     []lock.TermID `json:"within,omitempty"`
 }
 
 type statement struct {
@@ -72,6 +81,7 @@ type statement struct {
 	Returning bool     `json:"returning,omitempty"`
 	ForUpdate bool     `json:"for_update,omitempty"`
 	Upsert    bool     `json:"upsert,omitempty"`
+	Trace     string   `json:"trace,omitempty"`
 	Opaque    bool     `json:"opaque,omitempty"`
 }
 
@@ -111,15 +121,16 @@ func encode(op *lock.Op, keep kept) opLine {
 		Type: "op", Seq: op.Seq, ReplySeq: op.ReplySeq, Session: op.Session, Actor: op.Actor, Upstream: op.Upstream,
 		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
 		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
+		Until: op.Until, Evidence: op.Evidence, Shared: op.Shared, Member: op.Member, Depth: op.Depth, All: op.All, Span: op.Span,
 		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
-		Tx: op.Tx, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
+		Tx: op.Tx, Snapshot: op.Snapshot, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
 		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
 	}
 	if !utf8.ValidString(op.Key) {
 		l.Key, l.KeyHex = "", hex.EncodeToString([]byte(op.Key))
 	}
 	if op.Term.ID != 0 {
-		l.Term = &term{op.Term.ID, op.Term.Confidence, op.Term.Also}
+		l.Term = &term{op.Term.ID, op.Term.Confidence, op.Term.Also, op.Term.Within}
 	}
 	if op.SQL != nil {
 		l.SQL = encodeStatement(op.SQL, keep)
@@ -131,7 +142,7 @@ func encode(op *lock.Op, keep kept) opLine {
 }
 
 func encodeStatement(s *lock.Statement, keep kept) *statement {
-	out := &statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
+	out := &statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Trace: s.Trace, Opaque: s.Opaque}
 	for _, a := range s.Set {
 		out.Set = append(out.Set, assign{a.Column, keep.assigned(a.Column, a.Value), number(a.Delta, a.HasDelta)})
 	}
@@ -146,8 +157,9 @@ func (l opLine) op() *lock.Op {
 		Seq: l.Seq, ReplySeq: l.ReplySeq, Session: l.Session, Actor: l.Actor, Upstream: l.Upstream,
 		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
 		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
+		Until: l.Until, Evidence: l.Evidence, Shared: l.Shared, Member: l.Member, Depth: l.Depth, All: l.All, Span: l.Span,
 		FenceKey: l.FenceKey,
-		Tx:       l.Tx, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
+		Tx:       l.Tx, Snapshot: l.Snapshot, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
 		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,
 	}
 	if b, err := hex.DecodeString(l.KeyHex); err == nil && l.KeyHex != "" {
@@ -157,7 +169,7 @@ func (l opLine) op() *lock.Op {
 		op.Fence, op.HasFence = *l.Fence, true
 	}
 	if l.Term != nil {
-		op.Term = lock.Attribution{ID: l.Term.ID, Confidence: l.Term.Confidence, Also: l.Term.Also}
+		op.Term = lock.Attribution{ID: l.Term.ID, Confidence: l.Term.Confidence, Also: l.Term.Also, Within: l.Term.Within}
 	}
 	if l.SQL != nil {
 		op.SQL = l.SQL.decode()
@@ -169,7 +181,7 @@ func (l opLine) op() *lock.Op {
 }
 
 func (s *statement) decode() *lock.Statement {
-	out := &lock.Statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Opaque: s.Opaque}
+	out := &lock.Statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Trace: s.Trace, Opaque: s.Opaque}
 	for _, a := range s.Set {
 		d := lock.Assign{Column: a.Column, Value: known(a.Value)}
 		if a.Delta != nil {

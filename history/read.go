@@ -72,6 +72,10 @@ func (h *History) add(b []byte, n int) error {
 		return decode(b, &h.Ends)
 	case "gap":
 		return decode(b, &h.Gaps)
+	case "clock":
+		return decode(b, &h.Clocks)
+	case "tally":
+		return decode(b, &h.Tallies)
 	case "invariants":
 		h.Header.Invariants = nil
 		return json.Unmarshal(b, &struct {

@@ -8,7 +8,7 @@ import (
 
 // Schema is the version that is written: major.minor. A reader of one major
 // version understands all of its minor versions.
-const Schema = "1.0"
+const Schema = "1.1"
 
 // A Header is the first line.
 type Header struct {
@@ -19,6 +19,7 @@ type Header struct {
 	Version      string             `json:"version,omitempty"` // of the program that wrote it
 	Declarations []lock.Declaration `json:"declarations,omitempty"`
 	Invariants   []Invariant        `json:"invariants,omitempty"`
+	Upstreams    []Upstream         `json:"upstreams,omitempty"`
 }
 
 // An Invariant is a number by which the run is judged, with its readings.
@@ -84,6 +85,32 @@ type Gap struct {
 	Why  string       `json:"why,omitempty"`
 }
 
+// A Clock is one look at an upstream's wall clock, by which leases with an
+// absolute end are placed, and steps of it are seen.
+type Clock struct {
+	Upstream string        `json:"upstream,omitempty"`
+	At       lock.Instant  `json:"at"`                 // half way between question and answer
+	Wall     time.Time     `json:"wall"`               // what it answered
+	Trip     time.Duration `json:"trip_ns"`            // from question to answer
+	Slept    time.Duration `json:"slept_ns,omitempty"` // how far CLOCK_BOOTTIME has parted from CLOCK_MONOTONIC since the start
+}
+
+// A Tally is how many rows of a table the server itself counted as written in
+// the run (pg_stat_user_tables), whoever wrote them, and whether that held.
+type Tally struct {
+	Upstream string `json:"upstream,omitempty"` // as of the ops: name and database
+	Table    string `json:"table"`
+	Inserted int64  `json:"inserted"`
+	Updated  int64  `json:"updated"` // those of transactions that were rolled back are among them
+	Deleted  int64  `json:"deleted"`
+}
+
+// An Upstream is a server that the run spoke to.
+type Upstream struct {
+	Name  string        `json:"name,omitempty"` // as ops name it, without a database
+	Proto lock.Protocol `json:"proto"`
+}
+
 // A History is a record that was read back.
 type History struct {
 	Header     Header
@@ -92,4 +119,6 @@ type History struct {
 	Injections []Injection
 	Ends       []End
 	Gaps       []Gap
+	Clocks     []Clock
+	Tallies    []Tally
 }

@@ -80,6 +80,22 @@ func (w *Writer) Gap(at lock.Instant, lost int, why string) {
 	}{"gap", Gap{at, lost, why}})
 }
 
+// Clock appends a look at an upstream's clock.
+func (w *Writer) Clock(c Clock) {
+	w.put(struct {
+		Type string `json:"type"`
+		Clock
+	}{"clock", c})
+}
+
+// Tally appends what a server counted of a table.
+func (w *Writer) Tally(t Tally) {
+	w.put(struct {
+		Type string `json:"type"`
+		Tally
+	}{"tally", t})
+}
+
 // Err returns the first error.
 func (w *Writer) Err() error { return w.err }
 

@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // An Instant is a point on the daemon's monotonic clock, in nanoseconds since
 // it was started. Zero means that the thing did not happen, or was not seen.
@@ -58,6 +61,29 @@ const (
 	Unknown    Outcome = "unknown"     // the connection ended first
 )
 
+// Evidence says how it is known what a call did to a lock.
+type Evidence string
+
+// The kinds of evidence, strongest first.
+const (
+	FromWire      Evidence = ""          // the command and its reply say it themselves
+	FromMonitor   Evidence = "monitor"   // the server's MONITOR showed what a script ran
+	FromPgLocks   Evidence = "pg_locks"  // the view pg_locks showed what the backend holds
+	FromProbe     Evidence = "probe"     // the keys were looked at before and after the call
+	FromText      Evidence = "text"      // the script's text suggests it
+	FromArguments Evidence = "arguments" // so do its arguments: see Op.Guessed
+)
+
+// Span says what ends a holding beside its release.
+type Span string
+
+// The spans.
+const (
+	LeaseSpan   Span = ""        // its lifetime, if it has one
+	SessionSpan Span = "session" // the end of its connection
+	TxSpan      Span = "tx"      // the end of its transaction
+)
+
 // A Value is a token, a parameter or a column's value as the project keeps it:
 // hashed, since equality is enough, and beside it as an integer where it is one.
 // The integer stays in memory; only the history decides which are written down.
@@ -112,7 +138,10 @@ type Op struct {
 	Kind     Kind     //
 	Verb     string   // the wire's own word, in capitals: SET, EVALSHA, UPDATE, COMMIT
 
-	// Redis.
+	// A lock's. For Postgres Key names what is locked: advisory:42 (advisory:1:2 for
+	// two ints), table:NAME, row:TABLE:HASH or lease:TABLE:HASH, where HASH stands
+	// for the conditions that choose the row. Such an op comes beside the statement's
+	// own, if that is a Read or a Write, and before it.
 	DB       int           // database number: part of a lock's identity
 	Key      string        // the key, or a script's key that it acts upon
 	NX       bool          // creates only if absent (SETNX, SET NX, an acquire script)
@@ -120,6 +149,13 @@ type Op struct {
 	Guessed  bool          // a script whose text was never seen: Kind is read off its arguments, and holds only if Token is the lock's
 	Token    Value         // value stored, or compared with
 	TTL      time.Duration // lifetime asked for; 0: none
+	Until    int64         // absolute end of the lifetime asked for, Unix milliseconds, where TTL is not told; 0: none
+	Evidence Evidence      // how the effect is known
+	Shared   bool          // an acquire beside which others may hold the lock: of a reader
+	Member   bool          // Token is one member of the key (a hash field, a set's member), beside which there may be others
+	Depth    int           // how often the holder has the lock after the op, where that is told: above 1 re-entrant, a Release with more than 0 left is only a step
+	All      bool          // a Release of everything that the session holds in Span; Key is "" then
+	Span     Span          // what ends the holding beside a Release
 	FenceKey string        // key of the counter, of a Fence or an acquire script that issues one
 	Fence    int64         // number issued in the reply; see HasFence
 	HasFence bool
@@ -127,6 +163,7 @@ type Op struct {
 	// Postgres.
 	SQL       *Statement // Read and Write; nil otherwise
 	Tx        uint64     // transaction, numbered in its session from 1
+	Snapshot  bool       // the transaction reads as of its first statement (REPEATABLE READ, SERIALIZABLE)
 	Implicit  bool       // the transaction is the statement's (or the pipeline's) own
 	Savepoint bool       // a Rollback TO: only part of the transaction is undone
 	Since     uint64     // a Rollback TO that was Done: it undoes the transaction's ops whose Seq is not less; 0: not known which
@@ -163,6 +200,7 @@ type Statement struct {
 	Returning bool     // a write with RETURNING
 	ForUpdate bool     // a SELECT that takes row locks
 	Upsert    bool     // INSERT ... ON CONFLICT DO UPDATE
+	Trace     string   // trace id of a comment (traceparent), "" if there is none
 	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete
 }
 
@@ -194,8 +232,15 @@ type TermID uint64
 // Attribution says to which term an op belongs, and how surely.
 type Attribution struct {
 	ID         TermID
-	Confidence float64 // 1.0, 0.98, 0.90, 0.75, 0.60, 0.40; 0: none
-	Also       []TermID
+	Confidence float64  // 1.0, 0.98, 0.95, 0.90, 0.75, 0.60, 0.40; 0: none
+	Also       []TermID // it may as well be one of these
+	Within     []TermID // and it belongs to these too, as surely: terms of other locks around it
+}
+
+// Of reports whether the op belongs to the term, as one of those it is within or
+// as its own.
+func (t Attribution) Of(id TermID) bool {
+	return id != 0 && (t.ID == id || slices.Contains(t.Within, id))
 }
 
 // Sure reports whether the op certainly belongs to one term (0.9 or better).

@@ -13,8 +13,22 @@ type Declaration struct {
 	Table       string `json:"table,omitempty"`    // table that it protects; "" when none was named
 	FenceColumn string `json:"fence,omitempty"`    // column of Table that keeps the fence; "" when there is none
 	Purpose     string `json:"purpose,omitempty"`  // "", "correctness" or "efficiency"
+	Kind        Sort   `json:"kind,omitempty"`     // "" where it is to be learned
+	Ignore      bool   `json:"ignore,omitempty"`   // such keys are no locks, whatever they look like
 	Declared    bool   `json:"declared,omitempty"` // it was declared to guard correctness
 }
+
+// A Sort says how many may hold a lock at once.
+type Sort string
+
+// The sorts.
+const (
+	Unsorted  Sort = ""          // not known
+	Exclusive Sort = "exclusive" // one term
+	Reentrant Sort = "reentrant" // one holder, several times
+	ReadWrite Sort = "shared"    // one writer, or readers
+	Semaphore Sort = "semaphore" // several, up to a number
+)
 
 // Covers reports whether the declaration speaks of the key.
 func (d Declaration) Covers(key string) bool { return Glob(d.Key, key) }
