@@ -7,7 +7,8 @@
 // holding of one lock, with the interval in which its lease ends and the
 // reads and writes that belong to it. The daemon and the judge run the same
 // ledger over the same ops, so a history that is judged again gives the same
-// answer.
+// answer. What only later ops tell, such as that a key is a lock, a judge finds
+// out beforehand with a [Survey].
 //
 // Time is an argument everywhere: an [Instant] of the daemon's one monotonic
 // clock. Nothing here reads a clock, draws a random number, starts a goroutine

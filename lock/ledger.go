@@ -222,8 +222,10 @@ func (l *Ledger) key(id LockID) *keyState {
 	return k
 }
 
-func (l *Ledger) declaredLock(key string) bool {
-	return slices.ContainsFunc(l.decls, func(d Declaration) bool { return d.Covers(key) })
+func (l *Ledger) declaredLock(key string) bool { return declares(l.decls, key) }
+
+func declares(decls []Declaration, key string) bool {
+	return slices.ContainsFunc(decls, func(d Declaration) bool { return d.Covers(key) })
 }
 
 // IDOf returns the lock that a Redis op speaks of.

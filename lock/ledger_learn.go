@@ -243,53 +243,6 @@ func (l *Ledger) promoteBy(id LockID, token Value) {
 	}
 }
 
-// Learn looks through a whole history before it is replayed, for what a
-// running ledger can only find out as it goes: which stored keys are locks,
-// and which exclusive ones are once-markers.
-func (l *Ledger) Learn(ops []*Op) {
-	type holding struct {
-		id    LockID
-		token string
-	}
-	tokens, actors := map[holding]bool{}, map[holding]bool{}
-	taken := map[string]map[holding]bool{}
-	for _, op := range ops {
-		if op.Kind != Acquire && op.Kind != Store {
-			continue
-		}
-		h := holding{IDOf(op), tokenText(op.Token)}
-		tokens[h] = true
-		actors[holding{h.id, op.Actor}] = true
-		if op.Kind == Acquire && op.Outcome == Granted && !l.declaredLock(op.Key) {
-			g := group(h.id)
-			if taken[g] == nil {
-				taken[g] = map[holding]bool{}
-			}
-			taken[g][h] = true
-		}
-	}
-	for _, op := range ops {
-		if op.Kind != Release && op.Kind != Renew {
-			continue
-		}
-		id := IDOf(op)
-		if op.Compares() && tokens[holding{id, tokenText(op.Token)}] {
-			if op.Kind == Release {
-				l.Promote(id.Upstream, id.DB, id.Key)
-			}
-			l.groupOf(id).kept()
-		}
-		if !op.Compares() && actors[holding{id, op.Actor}] {
-			l.groupOf(id).kept()
-		}
-	}
-	for g, held := range taken {
-		if s := l.groups[g]; len(held) >= markerAfter && (s == nil || !s.seen) {
-			l.groups[g] = &groupState{isMarker: true}
-		}
-	}
-}
-
 func tokenText(v Value) string {
 	if v.Hash == "" && v.IsInt {
 		return "n" + strconv.FormatInt(v.Int, 10)

@@ -436,7 +436,11 @@ func TestLearnKnowsWhatComesLater(t *testing.T) {
 		marker("1"), marker("2"), marker("3"),
 		{Session: 1, Actor: "A", Kind: Release, Key: "lock:c", Guarded: true, Token: l.v("ta")},
 	}
-	l.Learn(ops)
+	survey := NewSurvey(nil)
+	for _, op := range ops {
+		survey.Add(op)
+	}
+	l.Learn(survey)
 	first := l.do(10, ops[0], Done)
 	want(t, first, 1, 1)
 	want(t, l.do(20, l.write("A", 2), Done), 1, 0.90)

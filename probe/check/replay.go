@@ -24,7 +24,11 @@ func answered(op *lock.Op) bool {
 // replay tells the ledger of everything, in the order in which the daemon did.
 func (c *kase) replay() {
 	events := c.events()
-	c.ledger.Learn(c.ops)
+	survey := lock.NewSurvey(c.in.Declarations)
+	for _, op := range c.ops {
+		survey.Add(op)
+	}
+	c.ledger.Learn(survey)
 	placed, timed := c.ends(events)
 	last := map[uint64]int{}
 	for i, e := range events {
