@@ -7,10 +7,11 @@
 // the start and at the end of a run, and [WaitIdle] tells when the end is
 // there: once no proxied backend is at work any more.
 //
-// [Load] is the built-in service: N processes, each of which takes a lease lock
-// in Redis, reads one Postgres row, works, writes the row and releases the
-// lock, in the forms without a fence, with one, and broken on purpose. The
-// parent only waits and sums, and shows what was lost; it does not judge.
+// [Load] is the built-in service: N processes, each of which takes a lock, in
+// Redis or of Postgres, does a piece of work on one row and releases the lock.
+// What the work is ([Writes]) and how it is broken on purpose ([Breaks]) can be
+// chosen. The parent only waits and sums, and shows what was lost; it does not
+// judge.
 //
 // Every query is one statement on a connection of its own, bounded by the
 // caller's context. Nothing here knows what was injected, or judges a history:

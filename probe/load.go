@@ -18,23 +18,26 @@ const (
 	FenceClaim = "claim" // the fence is claimed when reading and must still stand when writing
 )
 
-// How the workload is broken on purpose.
+// What the lock of the workload is.
 const (
-	BrokenNoNX       = "no-nx"       // the lock is taken without NX: it excludes nobody
-	BrokenBlindDel   = "blind-del"   // the lock is released by a plain DEL, whoever holds it
-	BrokenSplitFence = "split-fence" // the fence is issued by a command of its own, after the grant
+	LockRedis    = "redis"    // a key with a lease
+	LockAdvisory = "advisory" // an advisory lock of the Postgres session
 )
 
 // A Load is the built-in service under test: Workers processes that take a
-// lease lock in Redis around a read-modify-write of one Postgres row. It has
-// the form of its JSON, since that is how a worker is told.
+// lock around a piece of work on one Postgres row. It has the form of its JSON,
+// since that is how a worker is told.
 type Load struct {
 	Workers  int
-	Lease    time.Duration // lifetime of the lock; whole milliseconds
+	Lock     string        // LockRedis or LockAdvisory
+	Lease    time.Duration // lifetime of a lock in Redis; whole milliseconds
+	Renew    time.Duration // how often a holder renews it; 0: never
 	Work     time.Duration // from the read's answer to the write
 	Duration time.Duration // after this no section is begun
+	Write    string        // what is done under the lock: one of Writes
 	Fence    string        // FenceNone, FenceWrite or FenceClaim
-	Broken   string        // "" or one of the Broken constants
+	Broken   string        // "" or one of Breaks
+	Crash    int           // each worker dies at its n-th grant; 0: none does
 	Redis    string        // URL
 	Database string        // URL
 	Key      string        // of the lock
@@ -60,18 +63,56 @@ func (l Load) Validate() error {
 		return fmt.Errorf("--work %v: expected 0 or more", l.Work)
 	case l.Duration <= 0:
 		return fmt.Errorf("--duration %v: expected more than 0", l.Duration)
+	case l.Renew < 0 || l.Renew > 0 && (l.Renew >= l.Lease || l.Lock != LockRedis):
+		return fmt.Errorf("--renew %v: expected less than --lease %v, and --lock redis", l.Renew, l.Lease)
+	case l.Crash < 0:
+		return fmt.Errorf("--crash %d: expected 0 or more", l.Crash)
+	case !oneOf(l.Lock, LockRedis, LockAdvisory):
+		return fmt.Errorf("--lock %q: expected redis or advisory", l.Lock)
 	case !oneOf(l.Fence, FenceNone, FenceWrite, FenceClaim):
 		return fmt.Errorf("--fence %q: expected none, write or claim", l.Fence)
-	case !oneOf(l.Broken, "", BrokenNoNX, BrokenBlindDel, BrokenSplitFence):
-		return fmt.Errorf("--broken %q: expected no-nx, blind-del or split-fence", l.Broken)
-	case l.Broken == BrokenSplitFence && l.Fence == FenceNone:
-		return errors.New("--broken split-fence: expected --fence write or --fence claim with it, there is no fence to split")
+	case l.Fence != FenceNone && (l.Lock != LockRedis || l.Write != WriteSet):
+		return fmt.Errorf("--fence %s: expected --lock redis and --write set with it", l.Fence)
 	case l.Key == "":
 		return errors.New("--key: expected a name")
 	case !plainName.MatchString(l.Table):
 		return fmt.Errorf("--table %q: expected a name in lower case, such as counter or public.counter", l.Table)
 	}
+	if err := l.validateForms(); err != nil {
+		return err
+	}
 	return l.validateURLs()
+}
+
+// validateForms looks at what is done under the lock, and at how it is broken.
+func (l Load) validateForms() error {
+	if _, ok := formOf(l.Write); !ok {
+		return fmt.Errorf("--write %q: expected %s", l.Write, alternatives(Writes()))
+	}
+	if l.Write == writeHandOver && l.Lock != LockRedis {
+		return fmt.Errorf("--write %s: expected --lock redis with it, no other process can release a session's lock", l.Write)
+	}
+	if l.Broken == "" {
+		return nil
+	}
+	b, ok := breakOf(l.Broken)
+	if !ok {
+		return fmt.Errorf("--broken %q: expected %s", l.Broken, alternatives(Breaks()))
+	}
+	if !b.fits(l) {
+		return fmt.Errorf("--broken %s: expected %s with it", l.Broken, b.needs)
+	}
+	return nil
+}
+
+// alternatives lists names as a sentence does.
+func alternatives(list []Form) string {
+	names := make([]string, len(list))
+	for i, f := range list {
+		names[i] = f.Name
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func (l Load) validateURLs() error {
@@ -114,16 +155,22 @@ func (l Load) prepare(ctx context.Context) (start int64, err error) {
 // create makes the row anew rather than setting it to 0, which might be taken
 // for a step of the counter.
 func (l Load) create(ctx context.Context, conn *pgx.Conn) error {
-	for _, sql := range []string{
-		"CREATE TABLE IF NOT EXISTS %s (id int PRIMARY KEY, value bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0)",
-		"DELETE FROM %s WHERE id = 1",
-		"INSERT INTO %s (id, value, fence) VALUES (1, 0, 0)",
-	} {
+	f, _ := formOf(l.Write)
+	b, _ := breakOf(l.Broken)
+	for _, sql := range append(append(counterTable(), f.tables...), b.tables...) {
 		if _, err := conn.Exec(ctx, l.sql(sql)); err != nil {
 			return fmt.Errorf("create table %s: %w", l.Table, err)
 		}
 	}
 	return nil
+}
+
+func counterTable() []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS %s (id int PRIMARY KEY, value bigint NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0)",
+		"DELETE FROM %s WHERE id = 1",
+		"INSERT INTO %s (id, value, fence) VALUES (1, 0, 0)",
+	}
 }
 
 func (l Load) counter(ctx context.Context, conn *pgx.Conn) (value int64, err error) {

@@ -24,7 +24,7 @@ func selfAsWorker() Program {
 // testLoad is a load that passes Validate.
 func testLoad(redisURL, databaseURL string) Load {
 	return Load{
-		Workers: 3, Lease: 5 * time.Second, Work: 5 * time.Millisecond, Duration: time.Second,
+		Workers: 3, Lock: LockRedis, Write: WriteSet, Lease: 5 * time.Second, Work: 5 * time.Millisecond, Duration: time.Second,
 		Fence: FenceNone, Redis: redisURL, Database: databaseURL,
 		Key: "lock:counter", Table: "counter", Create: true,
 	}
@@ -92,7 +92,7 @@ func TestReleaseOfLapsedLock(t *testing.T) {
 	for broken, left := range map[string]int64{"": 1, BrokenBlindDel: 0} {
 		l := testLoad(red.URL(), "")
 		l.Broken = broken
-		w := &worker{load: l, redis: client, known: map[string]bool{}}
+		w := &redisLock{load: l, redis: client, known: map[string]bool{}}
 		if err := client.Set(t.Context(), l.Key, "of another", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -117,14 +117,14 @@ func TestFencesOfOneScriptRiseWithTheGrants(t *testing.T) {
 	defer client.Close()
 	l := testLoad(red.URL(), "")
 	l.Fence = FenceWrite
-	w := &worker{load: l, redis: client, known: map[string]bool{}}
+	w := &redisLock{load: l, redis: client, known: map[string]bool{}}
 	for want := int64(1); want <= 3; want++ {
-		fence, granted, err := w.acquire(t.Context(), "a")
-		if err != nil || !granted || fence != want {
-			t.Fatalf("got fence %d, %v, %v; want %d, granted", fence, granted, err, want)
+		g, err := w.acquire(t.Context(), "a")
+		if err != nil || !g.granted || g.fence != want {
+			t.Fatalf("got %+v, %v; want fence %d, granted", g, err, want)
 		}
-		if _, granted, err := w.acquire(t.Context(), "b"); err != nil || granted {
-			t.Fatalf("a second holder got in: %v, %v", granted, err)
+		if g, err := w.acquire(t.Context(), "b"); err != nil || g.granted {
+			t.Fatalf("a second holder got in: %+v, %v", g, err)
 		}
 		if ttl := client.PTTL(t.Context(), l.Key).Val(); ttl <= 0 || ttl > l.Lease {
 			t.Errorf("lease of %v, want up to %v", ttl, l.Lease)
@@ -283,20 +283,20 @@ func TestValidateNamesFlagAndWhatIsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*Load){
-		"--workers 0":           func(l *Load) { l.Workers = 0 },
-		"--workers 1000":        func(l *Load) { l.Workers = 1000 },
-		"--lease 0s":            func(l *Load) { l.Lease = 0 },
-		"whole milliseconds":    func(l *Load) { l.Lease = 1500 * time.Microsecond },
-		"--work -1ns":           func(l *Load) { l.Work = -1 },
-		"--duration 0s":         func(l *Load) { l.Duration = 0 },
-		"none, write or claim":  func(l *Load) { l.Fence = "read" },
-		"no-nx, blind-del or":   func(l *Load) { l.Broken = "nx" },
-		"no fence to split":     func(l *Load) { l.Broken = BrokenSplitFence },
-		"--key":                 func(l *Load) { l.Key = "" },
-		`--table "Counter"`:     func(l *Load) { l.Table = "Counter" },
-		`--table "a; DROP b"`:   func(l *Load) { l.Table = "a; DROP b" },
-		"redis://127.0.0.1:637": func(l *Load) { l.Redis = "127.0.0.1:6379" },
-		"postgres://user@":      func(l *Load) { l.Database = "postgres://%zz" },
+		"--workers 0":            func(l *Load) { l.Workers = 0 },
+		"--workers 1000":         func(l *Load) { l.Workers = 1000 },
+		"--lease 0s":             func(l *Load) { l.Lease = 0 },
+		"whole milliseconds":     func(l *Load) { l.Lease = 1500 * time.Microsecond },
+		"--work -1ns":            func(l *Load) { l.Work = -1 },
+		"--duration 0s":          func(l *Load) { l.Duration = 0 },
+		"none, write or claim":   func(l *Load) { l.Fence = "read" },
+		"no-nx, blind-del":       func(l *Load) { l.Broken = "nx" },
+		"expected --fence write": func(l *Load) { l.Broken = BrokenSplitFence },
+		"--key":                  func(l *Load) { l.Key = "" },
+		`--table "Counter"`:      func(l *Load) { l.Table = "Counter" },
+		`--table "a; DROP b"`:    func(l *Load) { l.Table = "a; DROP b" },
+		"redis://127.0.0.1:637":  func(l *Load) { l.Redis = "127.0.0.1:6379" },
+		"postgres://user@":       func(l *Load) { l.Database = "postgres://%zz" },
 	} {
 		l := good
 		spoil(&l)
@@ -319,5 +319,75 @@ func TestOverlapsCountsEverySectionThatSharesTime(t *testing.T) {
 		if got := overlaps(test.sections); got != test.want {
 			t.Errorf("overlaps of %v: got %d, want %d", test.sections, got, test.want)
 		}
+	}
+}
+
+// Without a fault every form does its work, and loses nothing.
+func TestEveryFormWorks(t *testing.T) {
+	red, pg := testbed.Redis(t), testbed.Postgres(t)
+	for _, f := range Writes() {
+		for _, lock := range []string{LockRedis, LockAdvisory} {
+			t.Run(f.Name+" under "+lock, func(t *testing.T) {
+				l := testLoad(red.URL(), pg.URL())
+				l.Write, l.Lock, l.Duration = f.Name, lock, 300*time.Millisecond
+				if err := l.Validate(); f.Name == writeHandOver && lock == LockAdvisory {
+					if err == nil {
+						t.Error("valid, though nobody could release the lock")
+					}
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				got, err := l.Run(t.Context(), selfAsWorker(), os.Stderr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f.Name == writeHandOver {
+					got.Overlaps = 0 // the partner releases before the worker looks at the time
+				}
+				if got.Writes == 0 || got.Errors != 0 || got.Overlaps != 0 || got.Rejected != 0 || got.Lost != 0 {
+					t.Errorf("got %+v", figures(got))
+				}
+			})
+		}
+	}
+}
+
+// So does every form that is broken, as far as that lets it: some lock
+// everybody out, and some lose something.
+func TestEveryBreakageRuns(t *testing.T) {
+	red, pg := testbed.Redis(t), testbed.Postgres(t)
+	needs := map[string]func(l *Load){
+		BrokenSplitFence:     func(l *Load) { l.Fence = FenceClaim },
+		BrokenFenceUnchecked: func(l *Load) { l.Fence = FenceWrite },
+		BrokenFenceElsewhere: func(l *Load) { l.Fence = FenceWrite },
+		BrokenResend:         func(l *Load) { l.Fence = FenceWrite },
+		BrokenBlindRenew:     func(l *Load) { l.Renew = 20 * time.Millisecond },
+		BrokenUpsertRenew:    func(l *Load) { l.Renew = 20 * time.Millisecond },
+		BrokenSetNXExpire:    func(l *Load) { l.Crash = 3 },
+		BrokenSplitSession:   func(l *Load) { l.Lock = LockAdvisory },
+		BrokenEarlyRelease:   func(l *Load) { l.Write = writeTx },
+	}
+	for _, b := range Breaks() {
+		t.Run(b.Name, func(t *testing.T) {
+			l := testLoad(red.URL(), pg.URL())
+			l.Broken, l.Duration, l.Key = b.Name, 300*time.Millisecond, "lock:"+b.Name
+			if set := needs[b.Name]; set != nil {
+				if err := l.Validate(); err == nil && b.Name != BrokenSetNXExpire {
+					t.Error("valid without what it needs")
+				}
+				set(&l)
+			}
+			if err := l.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.Run(t.Context(), selfAsWorker(), os.Stderr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Writes == 0 || got.Errors != 0 {
+				t.Errorf("got %+v", figures(got))
+			}
+		})
 	}
 }

@@ -24,11 +24,12 @@ type Summary struct {
 	Writes   int64          `json:"writes"`
 	Rejected int64          `json:"rejected"`
 	Unknown  int64          `json:"unknown"`
+	Lapsed   int64          `json:"lapsed"`
 	Errors   int64          `json:"errors"`
 	Overlaps int            `json:"overlaps"` // sections that overlap another, by Redis' clock
 	Start    int64          `json:"start"`    // the counter before
 	Counter  int64          `json:"counter"`  // and after
-	Lost     int64          `json:"lost"`     // Writes less what the counter rose by
+	Lost     int64          `json:"lost"`     // Writes less what the counter rose by; 0 where they do not count
 }
 
 // endLimit bounds the last look at the counter, after the workers.
@@ -57,7 +58,11 @@ func (l Load) Run(ctx context.Context, p Program, stderr *os.File) (Summary, err
 	if err != nil {
 		return Summary{}, errors.Join(workErr, err)
 	}
-	return sum(reports, start, counter), workErr
+	s := sum(reports, start, counter)
+	if f, _ := formOf(l.Write); !f.counts {
+		s.Lost = 0
+	}
+	return s, workErr
 }
 
 // runWorkers waits for every worker, whatever becomes of the others.
@@ -80,7 +85,7 @@ func (l Load) runWorkers(ctx context.Context, p Program, stderr *os.File) ([]Wor
 // runWorker starts one process and waits for it. Its group is its own, so that
 // a terminal's ^C comes through us alone and only once.
 func (l Load) runWorker(ctx context.Context, name string, p Program, stderr *os.File) (WorkerReport, error) {
-	order, err := json.Marshal(workOrder{Name: name, Load: l})
+	order, err := json.Marshal(workOrder{Name: name, Load: l, Self: p})
 	if err != nil {
 		return WorkerReport{}, fmt.Errorf("write order: %w", err)
 	}
@@ -112,8 +117,10 @@ func (l Load) runWorker(ctx context.Context, name string, p Program, stderr *os.
 // A workOrder is what a worker reads from its stdin: URLs may hold passwords,
 // which have no business in an argument list.
 type workOrder struct {
-	Name string
-	Load Load
+	Name    string
+	Load    Load
+	Self    Program // how to start a process like the reader
+	Partner bool    // work for the tokens that follow, as a worker's partner
 }
 
 // ServeWorker is what a worker's process runs: it reads its order from stdin,
@@ -125,13 +132,16 @@ func ServeWorker(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer)
 	if err := in.Decode(&order); err != nil {
 		return fmt.Errorf("read order: %w", err)
 	}
+	if order.Partner {
+		return order.Load.servePartner(ctx, in, stdout, stderr)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the parent's end of the pipe, or with this process
 		_, _ = io.Copy(io.Discard, stdin)
 		cancel()
 	}()
-	report, err := order.Load.serve(ctx, order.Name, os.Getpid(), stderr)
+	report, err := order.Load.serve(ctx, order.Name, os.Getpid(), order.Self, stderr)
 	if err != nil {
 		return err
 	}
@@ -145,6 +155,7 @@ func sum(reports []WorkerReport, start, counter int64) Summary {
 		s.Writes += r.Writes
 		s.Rejected += r.Rejected
 		s.Unknown += r.Unknown
+		s.Lapsed += r.Lapsed
 		s.Errors += r.Errors
 		sections = append(sections, r.Sections...)
 	}
@@ -182,11 +193,14 @@ func (s Summary) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	unknown := ""
+	more := ""
+	if s.Lapsed > 0 {
+		more = fmt.Sprintf("  lapsed %d", s.Lapsed)
+	}
 	if s.Unknown > 0 {
-		unknown = fmt.Sprintf("  unknown %d", s.Unknown)
+		more += fmt.Sprintf("  unknown %d", s.Unknown)
 	}
 	_, err := fmt.Fprintf(w, "writes %d  rejected %d  errors %d  overlaps %d%s  counter %d (from %d)  lost %d\n",
-		s.Writes, s.Rejected, s.Errors, s.Overlaps, unknown, s.Counter, s.Start, s.Lost)
+		s.Writes, s.Rejected, s.Errors, s.Overlaps, more, s.Counter, s.Start, s.Lost)
 	return err
 }

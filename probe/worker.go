@@ -27,34 +27,52 @@ type WorkerReport struct {
 	Name     string       `json:"name"`
 	PID      int          `json:"pid"`
 	Writes   int64        `json:"writes"`   // acknowledged
-	Rejected int64        `json:"rejected"` // refused by the fence, at the claim or at the write
+	Rejected int64        `json:"rejected"` // refused by a guard of the data, at the claim or at the write
 	Unknown  int64        `json:"unknown"`  // writes whose answer never came
+	Lapsed   int64        `json:"lapsed"`   // sections given up, since a renewal said that the lock was lost
 	Errors   int64        `json:"errors"`   // sections that ended in an error
 	Sections [][2]float64 `json:"sections"` // start and end, in ms of Redis' clock
 }
 
 // A worker does sections, one after the other, on one connection to each
-// server. It is not safe for concurrent use.
+// server, and one more for renewals. It is not safe for concurrent use.
 type worker struct {
-	load   Load
-	redis  *redis.Client
-	pg     *pgx.Conn       // nil when it must be opened again
-	known  map[string]bool // scripts that were sent as text
-	stderr io.Writer
-	report WorkerReport
+	load     Load
+	form     form
+	lock     locker
+	redis    *redis.Client
+	pg       *pgx.Conn // nil when it must be opened again
+	other    *partner  // the process that a token is handed to
+	stderr   io.Writer
+	report   WorkerReport
+	grants   int
+	refusals int
+}
+
+// A locker is what guards the sections.
+type locker interface {
+	acquire(ctx context.Context, token string) (grant, error)
+	release(ctx context.Context, token string) error
+}
+
+// A grant is what came of one try for the lock.
+type grant struct {
+	granted bool
+	fence   int64
+	finish  func(ctx context.Context) error // what is left to do to have it; nil: nothing
 }
 
 // serve does what one worker of the load does until its time is over or ctx is
 // done, and says what it believes it did. The section in hand is finished
 // first. It is an error if the servers cannot be reached at the start, or if
 // every section failed; errors of single sections are counted, and told to
-// stderr.
-func (l Load) serve(ctx context.Context, name string, pid int, stderr io.Writer) (WorkerReport, error) {
+// stderr. self is how to start another process like this one.
+func (l Load) serve(ctx context.Context, name string, pid int, self Program, stderr io.Writer) (WorkerReport, error) {
 	options, err := redisOptions(l.Redis)
 	if err != nil {
 		return WorkerReport{}, fmt.Errorf("read Redis URL: %w", err)
 	}
-	w := &worker{load: l, redis: redis.NewClient(options), known: map[string]bool{}, stderr: stderr}
+	w := newWorker(l, redis.NewClient(options), stderr)
 	w.report = WorkerReport{Name: name, PID: pid, Sections: [][2]float64{}}
 	defer w.close()
 	if err := w.redis.Ping(ctx).Err(); err != nil {
@@ -63,8 +81,24 @@ func (l Load) serve(ctx context.Context, name string, pid int, stderr io.Writer)
 	if err := w.reconnect(ctx); err != nil {
 		return w.report, err
 	}
+	if l.Write == writeHandOver {
+		if w.other, err = l.startPartner(self, stderr); err != nil {
+			return w.report, err
+		}
+	}
 	err = w.loop(ctx)
 	return w.report, err
+}
+
+func newWorker(l Load, client *redis.Client, stderr io.Writer) *worker {
+	w := &worker{load: l, redis: client, stderr: stderr}
+	w.form, _ = formOf(l.Write)
+	if l.Lock == LockAdvisory {
+		w.lock = &advisoryLock{load: l, worker: w}
+	} else {
+		w.lock = &redisLock{load: l, redis: client, known: map[string]bool{}}
+	}
+	return w
 }
 
 func redisOptions(url string) (*redis.Options, error) {
@@ -72,7 +106,7 @@ func redisOptions(url string) (*redis.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.PoolSize = 1
+	options.PoolSize = 2    // one for renewals, if there are any
 	options.MaxRetries = -1 // a repeated SET NX would be refused by itself
 	options.ReadTimeout, options.WriteTimeout = answerLimit, answerLimit
 	return options, nil
@@ -83,6 +117,18 @@ func (w *worker) close() {
 	if w.pg != nil {
 		closeConn(w.pg)
 	}
+	if a, ok := w.lock.(*advisoryLock); ok && a.second != nil {
+		closeConn(a.second)
+	}
+	if w.other != nil {
+		_ = w.other.close() // it has said what it had to
+	}
+}
+
+// crash closes the connections as the end of a process does.
+func (w *worker) crash() {
+	_ = w.redis.Close()
+	_ = w.pg.PgConn().Conn().Close()
 }
 
 func (w *worker) reconnect(ctx context.Context) error {
@@ -106,7 +152,12 @@ func (w *worker) loop(ctx context.Context) error {
 	defer cancel()
 	var last error
 	for ctx.Err() == nil {
-		if err := w.section(ctx); err != nil {
+		err := w.section(ctx)
+		if errors.Is(err, errCrash) {
+			w.crash()
+			return nil
+		}
+		if err != nil {
 			last = err
 			w.report.Errors++
 			fmt.Fprintf(w.stderr, "%s: %v\n", w.report.Name, err)
@@ -127,42 +178,73 @@ func (w *worker) section(ctx context.Context) (err error) {
 	if err := w.reconnect(inside); err != nil {
 		return err
 	}
-	token := newToken()
-	fence, granted, err := w.acquire(inside, token)
-	for err == nil && !granted && ctx.Err() == nil {
-		sleep(ctx, retryPause)
-		fence, granted, err = w.acquire(inside, token)
+	s := &stint{worker: w, token: newToken()}
+	if w.load.Broken == BrokenEarlyRead {
+		if err := s.read(inside); err != nil {
+			return err
+		}
 	}
+	granted, err := w.take(ctx, inside, s)
 	if err != nil || !granted {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.release(inside, token)) }()
-	return w.critical(inside, fence)
+	defer func() { err = errors.Join(err, s.release(inside)) }()
+	return w.critical(inside, s)
+}
+
+// errCrash is a worker's end without a word.
+var errCrash = errors.New("crashed on purpose")
+
+// take tries for the lock until it is granted, or ctx is done.
+func (w *worker) take(ctx, inside context.Context, s *stint) (granted bool, err error) {
+	for {
+		g, err := w.lock.acquire(inside, s.token)
+		if err != nil {
+			return false, err
+		}
+		if g.granted {
+			return true, w.granted(inside, s, g)
+		}
+		if w.refusals++; w.load.Broken == BrokenIgnoreRefusal && w.refusals%10 == 0 {
+			s.released = true // there is nothing to release
+			return true, nil
+		}
+		if sleep(ctx, retryPause); ctx.Err() != nil {
+			return false, nil
+		}
+	}
+}
+
+func (w *worker) granted(ctx context.Context, s *stint, g grant) error {
+	if w.grants++; w.grants == w.load.Crash {
+		s.released = true
+		return errCrash
+	}
+	s.fence = g.fence
+	if g.finish != nil {
+		return g.finish(ctx)
+	}
+	return nil
 }
 
 // critical is what the lock is for. An answer counts as soon as it is there:
 // what fails later does not undo it.
-func (w *worker) critical(ctx context.Context, fence int64) error {
+func (w *worker) critical(ctx context.Context, s *stint) error {
 	start, err := w.now(ctx)
 	if err != nil {
 		return err
 	}
-	value, claimed, err := w.read(ctx, fence)
+	s.keep(ctx)
+	done, err := w.form.do(ctx, s)
 	if err != nil {
 		return err
 	}
-	if !claimed {
-		w.report.Rejected++
-		return nil
-	}
-	time.Sleep(w.load.Work)
-	written, err := w.write(ctx, value+1, fence)
-	if err != nil {
-		return err
-	}
-	if written {
+	switch {
+	case done:
 		w.report.Writes++
-	} else {
+	case s.lost:
+		w.report.Lapsed++
+	default:
 		w.report.Rejected++
 	}
 	end, err := w.now(ctx)

@@ -26,7 +26,7 @@ func testWorker(t *testing.T, fence string) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &worker{load: l, redis: redis.NewClient(options), known: map[string]bool{}, stderr: io.Discard}
+	w := newWorker(l, redis.NewClient(options), io.Discard)
 	t.Cleanup(w.close)
 	if err := w.reconnect(t.Context()); err != nil {
 		t.Fatal(err)
@@ -93,14 +93,14 @@ func TestUnansweredWriteIsUnknown(t *testing.T) {
 			_, _ = tx.Exec(ctx, "SELECT pg_stat_clear_snapshot()") // or the answer stays that of the transaction's first look
 		}
 	}()
-	if _, err := w.write(ctx, 1, 0); err == nil {
+	if _, err := (&stint{worker: w}).write(ctx, 1); err == nil {
 		t.Fatal("a write that nobody answered gave no error")
 	}
 	if w.report.Unknown != 1 || w.report.Writes != 0 {
 		t.Errorf("got %+v, want one unknown write", w.report)
 	}
 	// A connection that is closed already sends nothing: that one is known.
-	if _, err := w.write(t.Context(), 1, 0); err == nil || w.report.Unknown != 1 {
+	if _, err := (&stint{worker: w}).write(t.Context(), 1); err == nil || w.report.Unknown != 1 {
 		t.Errorf("got %v and %+v, want an error and no further unknown write", err, w.report)
 	}
 }
@@ -125,18 +125,20 @@ func TestFencesAgainstLateHolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range test.claims {
-				if value, claimed, err := w.read(t.Context(), f); err != nil || !claimed || value != 0 {
-					t.Fatalf("read with fence %d: %d, %v, %v", f, value, claimed, err)
+				s := &stint{worker: w, fence: f}
+				if err := s.read(t.Context()); err != nil || !s.known || s.value != 0 {
+					t.Fatalf("read with fence %d: %d, %v, %v", f, s.value, s.known, err)
 				}
 			}
 			for i, f := range test.writes {
-				if got, err := w.write(t.Context(), 1, f); err != nil || got != test.accepted[i] {
+				if got, err := (&stint{worker: w, fence: f}).write(t.Context(), 1); err != nil || got != test.accepted[i] {
 					t.Errorf("write with fence %d: accepted %v, %v; want %v", f, got, err, test.accepted[i])
 				}
 			}
 			if test.fence == FenceClaim {
-				if _, claimed, err := w.read(t.Context(), 1); err != nil || claimed {
-					t.Errorf("a late claim: %v, %v; want it refused", claimed, err)
+				s := &stint{worker: w, fence: 1}
+				if err := s.read(t.Context()); err != nil || s.known {
+					t.Errorf("a late claim: %v, %v; want it refused", s.known, err)
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,14 +23,32 @@ Examples:
 
 Workers are processes of their own. Each takes the lock (SET NX PX), reads the
 counter, works, writes it plus one, and releases the lock if it still has it.
-The exit status says whether the load ran, not whether it lost anything.`
+The exit status says whether the load ran, not whether it lost anything.
+
+What is done under the lock (--write):
+`
+
+// loadUsage is the example with the forms that can be chosen.
+func loadUsage() string {
+	var b strings.Builder
+	b.WriteString(loadExample)
+	list := func(forms []probe.Form) {
+		for _, f := range forms {
+			fmt.Fprintf(&b, "  %-16s %s\n", f.Name, f.What)
+		}
+	}
+	list(probe.Writes())
+	b.WriteString("\nHow it is broken (--broken):\n")
+	list(probe.Breaks())
+	return strings.TrimRight(b.String(), "\n")
+}
 
 func loadCommand(stderr *os.File) *cli.Command {
 	l := &probe.Load{}
 	return command(&cli.Command{
 		Name:      "load",
 		Usage:     "run the built-in service: a lease lock around a read-modify-write of one row",
-		UsageText: loadExample,
+		UsageText: loadUsage(),
 		Flags:     loadFlags(l),
 		Action:    func(c *cli.Context) error { return load(c, *l, stderr) },
 	})
@@ -39,10 +58,14 @@ func loadFlags(l *probe.Load) []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "workers", Value: 3, Usage: "number of `PROCESSES`", Destination: &l.Workers},
 		&cli.DurationFlag{Name: "lease", Value: 500 * time.Millisecond, Usage: "lifetime of the lock", Destination: &l.Lease},
+		&cli.StringFlag{Name: "lock", Value: probe.LockRedis, Usage: "what the lock `IS`: redis or advisory (of Postgres)", Destination: &l.Lock},
+		&cli.DurationFlag{Name: "renew", Usage: "how often a holder renews the lock; 0: never", Destination: &l.Renew},
+		&cli.StringFlag{Name: "write", Value: probe.WriteSet, Usage: "what is done under the lock, a `FORM` of the list above", Destination: &l.Write},
+		&cli.IntFlag{Name: "crash", Usage: "each worker dies at its `N`th grant; 0: none does", Destination: &l.Crash},
 		&cli.DurationFlag{Name: "work", Value: 20 * time.Millisecond, Usage: "time between the read and the write", Destination: &l.Work},
 		&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long to begin sections", Destination: &l.Duration},
 		&cli.StringFlag{Name: "fence", Value: probe.FenceNone, Usage: "`FORM`: none, write (compared when writing) or claim (claimed when reading)", Destination: &l.Fence},
-		&cli.StringFlag{Name: "broken", Usage: "break it this `WAY`: no-nx, blind-del or split-fence", Destination: &l.Broken},
+		&cli.StringFlag{Name: "broken", Usage: "break it, a `WAY` of the list above", Destination: &l.Broken},
 		&cli.StringFlag{Name: "redis", Value: "redis://127.0.0.1:6379/0", EnvVars: []string{"REDIS_URL"}, Usage: "`URL` of Redis", Destination: &l.Redis},
 		&cli.StringFlag{Name: "database", Value: "postgres://postgres@127.0.0.1:5432/postgres", EnvVars: []string{"DATABASE_URL"}, Usage: "`URL` of Postgres", Destination: &l.Database},
 		&cli.StringFlag{Name: "key", Value: "lock:counter", Usage: "`KEY` of the lock; fences are issued under fence:TABLE", Destination: &l.Key},
