@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -120,7 +121,7 @@ func (d *driver) follow(ctx context.Context, y *way, step Step, buf []byte) (int
 			}
 		}
 		if step.Gate != nil {
-			if err := d.wait(ctx, y, step.Gate); err != nil {
+			if err := d.wait(ctx, y, step); err != nil {
 				return done, err
 			}
 		} else if !step.More {
@@ -136,15 +137,23 @@ func (d *driver) record(dir Direction) {
 	}
 }
 
-// wait returns when the gate opens. Nothing is forwarded from a client that has
-// gone by then.
-func (d *driver) wait(ctx context.Context, y *way, g *Gate) error {
+// wait returns when the gate opens, or the patience with it is at its end. Nothing
+// is forwarded from a client that has gone by then, unless it waited only for a
+// witness.
+func (d *driver) wait(ctx context.Context, y *way, step Step) error {
+	var enough <-chan time.Time
+	if step.Patience > 0 {
+		t := time.NewTimer(step.Patience)
+		defer t.Stop()
+		enough = t.C
+	}
 	select {
-	case <-g.Done():
+	case <-step.Gate.Done():
+	case <-enough:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if y.dir == ToUpstream && d.conn.peer.gone() {
+	if y.dir == ToUpstream && step.Patience == 0 && d.conn.peer.gone() {
 		return errGone
 	}
 	return nil

@@ -25,7 +25,7 @@ type Route struct {
 }
 
 // A Server accepts clients and connects each to its upstream, one to one. All
-// fields but Recorder are needed, and Dial where a route has no legs of its
+// fields but Recorder and Witness are needed, and Dial where a route has no legs of its
 // own; they are not changed after the first Serve.
 type Server struct {
 	Engine   *Engine
@@ -34,6 +34,7 @@ type Server struct {
 	Dial     func(ctx context.Context, address string) (net.Conn, error)
 	Track    func(r Route, session uint64) Tracker
 	Recorder Recorder
+	Witness  Witness // nil: nobody tells what calls do
 	Log      *slog.Logger
 
 	sessions atomic.Uint64
@@ -153,6 +154,11 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
 	})
+	if s.Witness != nil {
+		if w := s.Witness.Watch(Watched{Session: id, Route: r, Local: addrPort(transport(upstream).LocalAddr())}); w != nil {
+			sess.Watch(w)
+		}
+	}
 	s.Log.Debug("session began", "session", id, "proxy", r.Protocol, "client", client.RemoteAddr().String(), "pid", c.peer.Owner.PID)
 	return &driver{session: sess, conn: c, client: client, upstream: upstream, clock: s.Clock, recorder: s.recorder(), ended: t.Ended}
 }

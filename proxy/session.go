@@ -3,6 +3,7 @@ package proxy
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -20,14 +21,16 @@ const (
 // A Step tells the driver what to do with the bytes that it has read and not
 // yet written: forward the first Forward bytes in one write, call Sent if Report
 // says so, discard Drop bytes behind them, write Answer to the client, then wait
-// for Gate if there is one. With More or a Gate, Next has to be called again.
+// for Gate if there is one, at most for Patience unless that is 0. With More or a
+// Gate, Next has to be called again.
 type Step struct {
-	Forward int
-	Report  bool
-	Drop    int
-	Answer  []byte
-	Gate    *Gate
-	More    bool
+	Forward  int
+	Report   bool
+	Drop     int
+	Answer   []byte
+	Gate     *Gate
+	Patience time.Duration
+	More     bool
 }
 
 // A Session is one client connection and its upstream connection, without the
@@ -42,6 +45,8 @@ type Session struct {
 	engine  *Engine
 	flows   [2]flow
 	asked   []*lock.Op // requests that passed and have no reply, or no end of their transaction; oldest first
+	calls   []called   // that have no reply yet; oldest first
+	watcher Watcher    // nil: nobody tells what calls do
 	blind   func(reason string)
 	done    []*lock.Op // finished, for the recorder
 }
@@ -52,8 +57,10 @@ type flow struct {
 	fed     int64 // behind the last byte fed
 	clear   int64 // what comes before may be forwarded
 	marks   []wire.Mark
-	known   bool // the engine has seen the first mark's request
-	decided bool // the first mark's moment has been decided
+	known   bool         // the engine has seen the first mark's request
+	decided bool         // the first mark's moment has been decided
+	look    *Look        // what the witness was asked about the first mark's call
+	asked   lock.Instant // when it was, if the mark waits
 	arrived []arrival
 	landing []landing // replies handed to the driver and not reported as written
 }
@@ -146,6 +153,12 @@ func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
 		if m.Op.Kind == lock.Write {
 			m.Op.Z = now
 		}
+	case wire.Called:
+		s.calls = append(s.calls, called{Call: m.Call, a: now})
+	case wire.Answered:
+		if c := s.callOf(m.Call); c != nil && c.f != 0 {
+			c.r = f.arrivalOf(m.Start, now)
+		}
 	}
 }
 
@@ -177,15 +190,20 @@ func (s *Session) advance(f *flow, now lock.Instant) Step {
 	if g := s.conn.stall.Load(); g != nil && !g.Opened() {
 		return Step{Gate: g}
 	}
-	for i := range f.marks {
+	for i := 0; i < len(f.marks); i++ {
 		m := f.marks[i]
 		if !f.decided {
 			if g := s.decide(f, m, now); g != nil {
 				f.marks = f.marks[i:]
-				return f.cut(m.Start, Step{Gate: g})
+				return f.cut(m.Start, Step{Gate: g, Patience: s.patience(f)})
 			}
 		}
 		f.known, f.decided = false, false
+		if m.Kind == wire.Answered {
+			f.marks = slices.Replace(f.marks, i, i+1, s.resolve(f, m, now)...)
+			i--
+			continue
+		}
 		s.pass(f, m, now)
 		if m.Kind == wire.Answer {
 			f.marks = f.marks[i+1:]
@@ -231,6 +249,8 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 			return nil
 		}
 		return s.engine.Reply(s.conn, m.Op, m.Start < m.End, now)
+	case wire.Called, wire.Answered:
+		return s.look(f, m, now)
 	case wire.Blind:
 		s.blind(m.Reason)
 	}
@@ -243,7 +263,12 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 		m.Op.F = now
 		if m.Op.Seq != 0 {
 			s.asked = append(s.asked, m.Op)
+			if s.watcher != nil {
+				s.watcher.Passed(m.Op)
+			}
 		}
+	case wire.Called:
+		s.forwarded(f, m, now)
 	case wire.Reply:
 		if s.forget(m.Op) {
 			f.landing = append(f.landing, landing{m.Op, m.End})
@@ -327,6 +352,10 @@ func (s *Session) Close(now lock.Instant) []*lock.Op {
 		s.done = append(s.done, op)
 	}
 	s.hearOut(now)
+	s.unanswered(now)
+	if s.watcher != nil {
+		s.watcher.Closed()
+	}
 	for _, l := range s.flows[ToClient].landing {
 		s.done = append(s.done, l.op)
 	}
@@ -344,8 +373,16 @@ func (s *Session) Close(now lock.Instant) []*lock.Op {
 // ended: the server did what they say, even if nobody will hear of it.
 func (s *Session) hearOut(now lock.Instant) {
 	f := &s.flows[ToClient]
-	for i, m := range f.marks {
-		if m.Kind == wire.Reply && m.Op.Seq != 0 && m.Op.F != 0 && !(i == 0 && f.decided) {
+	for i := 0; i < len(f.marks); i++ {
+		m := f.marks[i]
+		decided := i == 0 && f.decided
+		f.decided = f.decided && m.Kind != wire.Answered
+		if m.Kind == wire.Answered {
+			f.marks = slices.Replace(f.marks, i, i+1, s.resolve(f, m, now)...)
+			i--
+			continue
+		}
+		if m.Kind == wire.Reply && m.Op.Seq != 0 && m.Op.F != 0 && !decided {
 			s.engine.Reply(s.conn, m.Op, false, now)
 		}
 		s.pass(f, m, now)

@@ -14,12 +14,26 @@ type Kind uint8
 
 // The kinds of mark.
 const (
-	Request Kind = iota + 1 // client to upstream: Op's request is whole
-	Reply                   // upstream to client: Op's reply is whole and its outcome filled in
-	Settle                  // upstream to client: the implicit transaction of Op, replied to before, has ended
-	Answer                  // either way: [Start, End) is not forwarded, and the client gets Bytes at this place of its stream
-	Blind                   // from End on the stream is passed on without being read; Reason says why
+	Request  Kind = iota + 1 // client to upstream: Op's request is whole
+	Reply                    // upstream to client: Op's reply is whole and its outcome filled in
+	Settle                   // upstream to client: the implicit transaction of Op, replied to before, has ended
+	Answer                   // either way: [Start, End) is not forwarded, and the client gets Bytes at this place of its stream
+	Blind                    // from End on the stream is passed on without being read; Reason says why
+	Called                   // client to upstream: Call's request is whole; behind the Requests of the ops that it was taken for
+	Answered                 // upstream to client: Call's reply is whole; ahead of the Replies of those ops
 )
+
+// A Call is a request that does what the stream does not tell, or not for sure:
+// a script, or a statement that computes what it locks. A witness beside the
+// wire may tell it, in the words of the tracker's package, before the reply
+// goes on.
+type Call interface {
+	// Resolve makes the call's ops, of what was told or else of what the
+	// request suggests, and completes those that were marked as a Request
+	// already, which are not among the ops returned. It is called once: when the
+	// reply is whole, or the session has ended without one.
+	Resolve(replied bool) []*lock.Op
+}
 
 // A Mark is one thing found in a stream, at [Start, End).
 //
@@ -34,6 +48,7 @@ type Mark struct {
 	Op     *lock.Op
 	Start  int64
 	End    int64
+	Call   Call   // Called and Answered
 	Bytes  []byte // Answer
 	Reason string // Blind: what was seen and what was expected
 }
