@@ -98,7 +98,7 @@ func (r *Rule) concerns(s shape) bool {
 	case "SETNX":
 		return s.verb == "SETNX" || s.verb == "SET" && s.nx
 	}
-	return r.Event == string(s.kind) || r.Event == s.verb
+	return r.Event == string(s.kind) || r.Event == s.verb && !beside(s.proto, s.kind)
 }
 
 // KeysOf returns what reports whether a rule about this Redis verb may match a

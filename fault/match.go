@@ -38,7 +38,14 @@ func (r *Rule) means(phase Phase, op *lock.Op) bool {
 	case "SETNX":
 		return op.Verb == "SETNX" || op.Verb == "SET" && op.NX
 	}
-	return op.Verb == r.Event
+	return op.Verb == r.Event && !beside(op.Proto, op.Kind)
+}
+
+// beside reports whether such an op is what a Postgres statement does to a lock.
+// The statement has an op of its own beside it, and that one is what its verb
+// names.
+func beside(p lock.Protocol, k lock.Kind) bool {
+	return p == lock.Postgres && (k == lock.Acquire || k == lock.Renew || k == lock.Release)
 }
 
 // answered reports whether the answer is one that the rule waits for: after an
@@ -54,7 +61,8 @@ func (r *Rule) answered(op *lock.Op) bool {
 }
 
 // named finds the name that the glob matches: the key, or the table. Of the
-// tables of a COMMIT it is the first in the order of letters.
+// tables of a COMMIT, or of a statement that writes several, it is the first in
+// the order of letters.
 func (r *Rule) named(op *lock.Op) (string, bool) {
 	if op.Key != "" || op.Proto == lock.Redis {
 		return label(op), r.Glob == "" || globMatch(r.Glob, op.Key)
@@ -69,10 +77,13 @@ func (r *Rule) named(op *lock.Op) (string, bool) {
 }
 
 func tables(op *lock.Op) []string {
-	if op.SQL != nil {
+	if op.SQL == nil {
+		return op.Tables
+	}
+	if len(op.SQL.Also) == 0 {
 		return []string{op.SQL.Table}
 	}
-	return op.Tables
+	return append([]string{op.SQL.Table}, op.SQL.Also...)
 }
 
 // matchesTable takes the table as the statement has it, without its schema, and

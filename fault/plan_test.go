@@ -101,6 +101,11 @@ func TestWhatMatches(t *testing.T) {
 	db2.DB = 2
 	script := acquire("EVALSHA", lock.Granted)
 	script.NX = false
+	truncated := sqlOp(lock.Write, "TRUNCATE", "a")
+	truncated.SQL.Also = []string{"counter", "0"}
+	lease := func(kind lock.Kind, verb string, o lock.Outcome) *lock.Op {
+		return &lock.Op{Proto: lock.Postgres, Kind: kind, Verb: verb, Key: "lease:jobs:1", Outcome: o}
+	}
 	advisory := &lock.Op{Proto: lock.Postgres, Kind: lock.Acquire, Verb: "SELECT", Key: "42", Outcome: lock.Granted}
 	plain := redisOp(lock.Store, "SET", "a", lock.Granted)
 	many := redisOp(lock.Acquire, "MSETEX", "a", lock.Granted)
@@ -163,6 +168,18 @@ func TestWhatMatches(t *testing.T) {
 		{"stall-before UPDATE(jobs.counter)=1s", before(sqlOp(lock.Write, "UPDATE", "counter")), "no"},
 		{"stall-before UPDATE(counter)=1s", before(sqlOp(lock.Write, "UPDATE", "counter.other")), "no"},
 		{"stall-before UPDATE(count)=1s", before(sqlOp(lock.Write, "UPDATE", "counter")), "no"},
+		{"stall-before write(counter)=1s", before(truncated), "counter"},
+		{"stall-before write(other)=1s", before(truncated), "no"},
+		{"stall-before write=1s", before(truncated), "0"},
+		{"stall-before UPDATE=1s", before(lease(lock.Acquire, "UPDATE", lock.Pending)), "no"},
+		{"stall-after UPDATE=1s", after(lease(lock.Acquire, "UPDATE", lock.Granted)), "no"},
+		{"stall-after UPDATE=1s", after(lease(lock.Renew, "UPDATE", lock.Done)), "no"},
+		{"stall-after DELETE=1s", after(lease(lock.Release, "DELETE", lock.Done)), "no"},
+		{"stall-after acquire=1s", after(lease(lock.Acquire, "UPDATE", lock.Granted)), "lease:jobs:1"},
+		{"stall-after acquire(lease:jobs:*)=1s", after(lease(lock.Acquire, "UPDATE", lock.Granted)), "lease:jobs:1"},
+		{"stall-after refused=1s", after(lease(lock.Acquire, "INSERT", lock.Refused)), "lease:jobs:1"},
+		{"stall-after renew=1s", after(lease(lock.Renew, "UPDATE", lock.Done)), "lease:jobs:1"},
+		{"stall-before release=1s", before(lease(lock.Release, "DELETE", lock.Pending)), "lease:jobs:1"},
 		{"stall-before commit=1s", before(commit(false, sure)), ""},
 		{"stall-before commit=1s", before(commit(false, lock.Attribution{}, "b", "a")), "a"},
 		{"stall-before commit(b)=1s", before(commit(false, lock.Attribution{}, "b", "a")), "b"},
