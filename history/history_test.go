@@ -120,6 +120,9 @@ func TestEveryLineSurvives(t *testing.T) {
 		Injections: []Injection{{ID: 1, Rule: "r", Effect: "freeze", For: 800, Op: 4, At: 5, Confirmed: 6, Ended: 7, Outcome: "landed", Section: true}},
 		Ends:       []End{{Session: 2, At: 8, Seq: 5}},
 		Gaps:       []Gap{{At: 9, Lost: 3, Why: "queue full"}},
+		Clocks:     []Clock{{Upstream: "u", At: 10, Wall: time.Date(2026, 8, 1, 12, 0, 1, 0, time.UTC), Trip: 11, Slept: 12, Run: "r", Data: "d", Role: "master"}},
+		Tallies:    []Tally{{Upstream: "u/db", Table: "counter", Inserted: 1, Updated: 2, Deleted: 3}},
+		Bypasses:   []Bypass{{Upstream: "u", At: 13, DB: 2, Key: "lock:\xff", Verb: "DEL", Address: "10.0.0.9:5"}, {At: 14, Key: "lock:a", Verb: "SET"}},
 	}
 	var b bytes.Buffer
 	header := want.Header
@@ -130,6 +133,10 @@ func TestEveryLineSurvives(t *testing.T) {
 	w.End(2, 8, 5)
 	w.Gap(9, 3, "queue full")
 	w.Invariants(want.Header.Invariants)
+	w.Clock(want.Clocks[0])
+	w.Tally(want.Tallies[0])
+	w.Bypass(want.Bypasses[0])
+	w.Bypass(want.Bypasses[1])
 	got, err := Read(&b)
 	if err != nil || w.Err() != nil {
 		t.Fatal(err, w.Err())

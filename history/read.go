@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,6 +77,8 @@ func (h *History) add(b []byte, n int) error {
 		return decode(b, &h.Clocks)
 	case "tally":
 		return decode(b, &h.Tallies)
+	case "bypass":
+		return h.bypass(b)
 	case "invariants":
 		h.Header.Invariants = nil
 		return json.Unmarshal(b, &struct {
@@ -91,6 +94,17 @@ func decode[T any](b []byte, into *[]T) error {
 		return err
 	}
 	*into = append(*into, v)
+	return nil
+}
+
+func (h *History) bypass(b []byte) error {
+	if err := decode(b, &h.Bypasses); err != nil {
+		return err
+	}
+	p := &h.Bypasses[len(h.Bypasses)-1]
+	if key, err := hex.DecodeString(p.KeyHex); err == nil && p.KeyHex != "" {
+		p.Key, p.KeyHex = string(key), ""
+	}
 	return nil
 }
 

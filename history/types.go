@@ -93,6 +93,27 @@ type Clock struct {
 	Wall     time.Time     `json:"wall"`               // what it answered
 	Trip     time.Duration `json:"trip_ns"`            // from question to answer
 	Slept    time.Duration `json:"slept_ns,omitempty"` // how far CLOCK_BOOTTIME has parted from CLOCK_MONOTONIC since the start
+
+	// Who answered, by its INFO; "" where that is not told. A process has a Run of
+	// its own, and what was replicated from it keeps its Data (master_replid) until
+	// another primary takes over: a lock granted under one Data may be lost under
+	// the next.
+	Run  string `json:"run,omitempty"`
+	Data string `json:"data,omitempty"`
+	Role string `json:"role,omitempty"` // master or slave
+}
+
+// A Bypass is a command on a lock's key by a client that is not behind the
+// proxies, as MONITOR showed it. One line stands for all that the same address
+// does to the key by the same command.
+type Bypass struct {
+	Upstream string       `json:"upstream,omitempty"`
+	At       lock.Instant `json:"at"` // of the first, by the server's clock
+	DB       int          `json:"db,omitempty"`
+	Key      string       `json:"key,omitempty"`
+	KeyHex   string       `json:"key_hex,omitempty"` // instead of Key, when that is not text
+	Verb     string       `json:"verb"`
+	Address  string       `json:"address,omitempty"` // of the client, as the server sees it
 }
 
 // A Tally is how many rows of a table the server itself counted as written in
@@ -121,4 +142,5 @@ type History struct {
 	Gaps       []Gap
 	Clocks     []Clock
 	Tallies    []Tally
+	Bypasses   []Bypass
 }

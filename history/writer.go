@@ -1,9 +1,11 @@
 package history
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -94,6 +96,17 @@ func (w *Writer) Tally(t Tally) {
 		Type string `json:"type"`
 		Tally
 	}{"tally", t})
+}
+
+// Bypass appends that somebody uses a lock's key past the proxies.
+func (w *Writer) Bypass(b Bypass) {
+	if !utf8.ValidString(b.Key) {
+		b.Key, b.KeyHex = "", hex.EncodeToString([]byte(b.Key))
+	}
+	w.put(struct {
+		Type string `json:"type"`
+		Bypass
+	}{"bypass", b})
 }
 
 // Err returns the first error.

@@ -155,6 +155,21 @@ func (r *Record) Injection(in history.Injection) {
 	r.add(entry{other: func(w *history.Writer) { w.Injection(in) }}, in.Ended)
 }
 
+// Clock records a look at an upstream's clock.
+func (r *Record) Clock(c history.Clock) {
+	r.add(entry{other: func(w *history.Writer) { w.Clock(c) }}, c.At)
+}
+
+// Tally records what a server counted of a table.
+func (r *Record) Tally(t history.Tally) {
+	r.add(entry{other: func(w *history.Writer) { w.Tally(t) }}, 0)
+}
+
+// Bypass records that somebody uses a lock's key past the proxies.
+func (r *Record) Bypass(b history.Bypass) {
+	r.add(entry{other: func(w *history.Writer) { w.Bypass(b) }}, b.At)
+}
+
 // Invariants records the invariants with the readings that have come since.
 func (r *Record) Invariants(list []history.Invariant) {
 	r.add(entry{other: func(w *history.Writer) { w.Invariants(list) }}, 0)
