@@ -2,7 +2,7 @@
 // at the moment that a rule names, stalls a connection or freezes the process
 // that owns it.
 //
-// main.go has the commands, flags.go what they share, daemon.go the wiring of
+// main.go has the commands but explain, flags.go what they share, daemon.go the wiring of
 // engine, sessions and freezer, folder.go what --out names; serve.go and run.go
 // are the two ways to use it, verdict.go is how a run ends. Exit statuses are
 // those of docs/exit-statuses.md; usage errors go to stderr with status 2.
@@ -83,11 +83,11 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Flags:                     serve.serveFlags(),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown command %q; expected run, thaw or version, or flags alone to serve (see lockfaultd --help)", c.Args().First())
+				return usagef("unknown command %q; expected run, explain, thaw or version, or flags alone to serve (see lockfaultd --help)", c.Args().First())
 			}
 			return serveCommand(c.Context, serve, stderr)
 		},
-		Commands: []*cli.Command{runCommandOf(stdout, stderr), thawCommandOf(stderr), versionCommandOf(stdout), guardCommandOf()},
+		Commands: []*cli.Command{runCommandOf(stdout, stderr), explainCommandOf(stdout), thawCommandOf(stderr), versionCommandOf(stdout), guardCommandOf()},
 	}
 	return app
 }
