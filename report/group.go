@@ -20,20 +20,22 @@ type group struct {
 	Locks, Tables            []string
 	Proofs                   []string
 
-	fails bool // fails the run by itself
+	fails    bool // fails the run by itself
+	accepted int  // the entry of Run.Accepted that covers it, from 1; 0: none
 }
 
 // groups lays the judge's verdicts together and adds LF401. Harm that was
-// proven comes first, then the rest by class, level and code.
+// proven comes first, then the rest by class, level and code, and last what is accepted.
 func groups(r Run) []group {
 	var out []group
 	for _, v := range r.Result.Verdicts {
+		by := r.acceptedBy(v)
 		i := slices.IndexFunc(out, func(g group) bool {
-			return g.Code == v.Code && g.Level == string(v.Level) && g.Class == string(v.Class) && g.Harm == v.Harm
+			return g.Code == v.Code && g.Level == string(v.Level) && g.Class == string(v.Class) && g.Harm == v.Harm && g.accepted == by
 		})
 		if i < 0 {
 			out = append(out, group{Code: v.Code, Name: nameOf(v), Class: string(v.Class),
-				Level: string(v.Level), Harm: v.Harm})
+				Level: string(v.Level), Harm: v.Harm, accepted: by})
 			i = len(out) - 1
 		}
 		out[i].add(v)
@@ -96,9 +98,11 @@ func addOnce(list []string, s string) []string {
 
 func byWeight(a, b group) int {
 	return cmp.Or(
+		cmp.Compare(one(a.accepted > 0), one(b.accepted > 0)),
 		cmp.Compare(classWeight(a), classWeight(b)),
 		cmp.Compare(levelWeight(a.Level), levelWeight(b.Level)),
 		cmp.Compare(a.Code, b.Code),
+		cmp.Compare(a.accepted, b.accepted),
 	)
 }
 
@@ -115,7 +119,14 @@ func levelWeight(level string) int {
 }
 
 // doubtful: harm that the evidence neither proves nor rules out.
-func (g group) doubtful() bool { return g.Harm && g.Level != string(check.Proven) }
+func (g group) doubtful() bool {
+	return g.Harm && g.Level != string(check.Proven) && g.accepted == 0
+}
+
+// inconclusive: what by its nature says that it could not be told.
+func (g group) inconclusive() bool {
+	return g.Class == string(check.Inconclusive) && g.accepted == 0
+}
 
 // title is the group in one line: code, name, count.
 func (g group) title() string {

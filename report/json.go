@@ -33,6 +33,7 @@ type jsonReport struct {
 	Seed       uint64         `json:"seed"`
 	Repeat     string         `json:"repeat"`
 	Command    *jsonCommand   `json:"command"`
+	Accepted   []jsonAccepted `json:"accepted,omitempty"`
 	Suggest    []string       `json:"suggest,omitempty"`
 	NotSeen    []string       `json:"not_seen"`
 	Limits     string         `json:"limits"`
@@ -92,6 +93,19 @@ type jsonVerdict struct {
 	Locks    []string `json:"locks"`
 	Tables   []string `json:"tables"`
 	Proofs   []string `json:"proofs"`
+	Accepted string   `json:"accepted,omitempty"` // the reason for which it is
+}
+
+// A jsonAccepted is an entry of --accept and what became of it.
+type jsonAccepted struct {
+	Code    string `json:"code"`
+	Lock    string `json:"lock,omitempty"`
+	Table   string `json:"table,omitempty"`
+	Reason  string `json:"reason"`
+	Until   string `json:"until"`
+	Line    int    `json:"line"`
+	Expired bool   `json:"expired"`
+	Matched int    `json:"matched"` // verdicts
 }
 
 type jsonFacts struct {
@@ -235,6 +249,7 @@ func toJSON(r Run) jsonReport {
 		Injections: r.toJSONInjections(),
 		Seed:       r.Seed, Repeat: r.Repeat, Limits: blindness,
 		NotSeen: r.notSeen(), Files: list(r.Files),
+		Accepted: r.toJSONAccepted(),
 	}
 	if len(j.Counters) > 0 {
 		j.Counter = &j.Counters[0]
@@ -275,6 +290,9 @@ func (r Run) toJSONVerdict(g group) jsonVerdict {
 		Code: g.Code, Name: g.Name, Level: g.Level, Class: g.Class, Harm: g.Harm,
 		Fails: g.fails, Expected: r.expects(g.Code), Count: g.Count, Victims: g.Victims,
 		Locks: list(g.Locks), Tables: list(g.Tables), Proofs: list(g.Proofs),
+	}
+	if g.accepted > 0 {
+		j.Accepted = r.Accepted[g.accepted-1].Reason
 	}
 	if len(g.Locks) == 1 {
 		j.Lock = g.Locks[0]

@@ -211,11 +211,11 @@ func groupsOf(r Run, vs []check.Verdict, code string) []group {
 func (r Run) verdictCase(o Outcome, name string, c Code, gs []group) junitCase {
 	out := junitCase{Class: "lockfaultd." + plain(name), Name: c.Code + " " + c.Name}
 	for _, g := range gs {
-		message := g.Level + " " + g.title() + ": " + c.Short
+		message := g.Level + " " + g.title() + ": " + c.Short + r.acceptance(g)
 		switch {
 		case g.fails:
 			out.Failure = note(g.Code, message, bodyOf(g))
-		case g.doubtful() && !r.excused(g) || g.Class == string(check.Inconclusive) && !r.expects(g.Code):
+		case g.doubtful() && !r.excused(g) || g.inconclusive() && !r.expects(g.Code):
 			out.Skipped = note("", message+" (the evidence does not suffice)", bodyOf(g))
 		default:
 			out.Out += plain(message) + "\n" + bodyOf(g) + "\n"

@@ -143,7 +143,7 @@ func (r Run) whyInconclusive(gs []group, o Outcome) string {
 	for _, g := range gs {
 		if g.doubtful() && !r.excused(g) || r.expects(g.Code) && r.unsure(gs, g.Code) {
 			parts = append(parts, g.title()+" is "+g.Level+" only")
-		} else if g.Class == string(check.Inconclusive) && g.Code != "LF401" && !r.expects(g.Code) {
+		} else if g.inconclusive() && g.Code != "LF401" && !r.expects(g.Code) {
 			parts = append(parts, g.title())
 		}
 	}
@@ -174,7 +174,7 @@ func (r Run) whyHeld(gs []group) string {
 			break
 		}
 	}
-	return why + r.butUnproven()
+	return why + whyAccepted(gs) + r.butUnproven()
 }
 
 // butUnproven says what a green run did not judge.
@@ -249,7 +249,7 @@ func (r Run) failsOn(g group) bool {
 
 // fails reports whether the group by itself fails the run.
 func (r Run) fails(g group) bool {
-	if r.expects(g.Code) || r.consequence(g) {
+	if g.accepted > 0 || r.expects(g.Code) || r.consequence(g) {
 		return false
 	}
 	sure := g.Level == string(check.Proven) || g.Class == string(check.Inconclusive)

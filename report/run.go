@@ -28,8 +28,9 @@ type Run struct {
 	Gaps        int      // gaps in the record, if more than the judge was told of
 	Blind       []string // blind spots, each in words
 
-	FailOn []string // as ParseCodes("fail-on", ...) returns them
-	Expect []string // as ParseCodes("expect", ...) returns them
+	FailOn   []string   // as ParseCodes("fail-on", ...) returns them
+	Expect   []string   // as ParseCodes("expect", ...) returns them
+	Accepted []Accepted // findings that are known
 
 	Seed    uint64
 	Repeat  string        // a shell command that repeats the run; "" when there is none

@@ -202,6 +202,7 @@ func textVerdicts(p *page, r Run) {
 		textGroup(p, r, g)
 	}
 	textUnproven(p, r)
+	textAccepted(p, r)
 }
 
 func textUnproven(p *page, r Run) {
@@ -274,6 +275,8 @@ func (g group) meaning() string {
 // standing says where the outcome differs from what the class alone would make.
 func (g group) standing(r Run) string {
 	switch {
+	case g.accepted > 0:
+		return r.acceptance(g)[len("; "):]
 	case g.fails && !g.Harm:
 		return "fails by --fail-on"
 	case r.expects(g.Code):

@@ -89,6 +89,7 @@ type options struct {
 	timeout  time.Duration
 	expect   cli.StringSlice
 	failOn   string
+	accept   string
 	junit    string
 }
 
@@ -172,6 +173,7 @@ func (o *options) runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict", Action: noneEmpty("expect")},
 		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict", Action: notEmpty("fail-on")},
+		&cli.StringFlag{Name: "accept", Usage: "do not fail on the known findings in `FILE` (YAML)", Destination: &o.accept, Category: "verdict", Action: notEmpty("accept")},
 		&cli.StringFlag{Name: "junit", Usage: "write the verdicts as JUnit XML to `FILE`", Destination: &o.junit, Category: "verdict", Action: notEmpty("junit")},
 	)
 }

@@ -36,6 +36,7 @@ type wrapped struct {
 	started    time.Time
 	failOn     []string
 	expect     []string
+	accepted   []report.Accepted
 }
 
 // runCommand wraps a command, judges what it did, and exits by the verdict.
@@ -82,6 +83,9 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	if w.expect, err = codes("expect", strings.Join(o.expect.Value(), ",")); err != nil {
 		return nil, err
 	}
+	if w.accepted, err = accepted(o.accept); err != nil {
+		return nil, err
+	}
 	if o.junit != "" {
 		if w.junit, err = os.Create(o.junit); err != nil {
 			return nil, usagef("--junit: %v", err)
@@ -99,6 +103,22 @@ func codes(flag, text string) ([]string, error) {
 		return nil, usageError{err}
 	}
 	return list, nil
+}
+
+// accepted reads what --accept names; none without it.
+func accepted(path string) ([]report.Accepted, error) {
+	if path == "" {
+		return nil, nil
+	}
+	list, err := config.LoadAccepted(path, report.AcceptableCode)
+	if err != nil {
+		return nil, usagef("--accept: %w", err)
+	}
+	out := make([]report.Accepted, 0, len(list))
+	for _, a := range list {
+		out = append(out, report.Accepted(a))
+	}
+	return out, nil
 }
 
 // open makes the folder, the daemon and the invariants' first readings, and
@@ -229,7 +249,7 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	r.TimedOut, r.Interrupted, r.Internal = end.timedOut, w.signals.wasInterrupted(), internal
 	r.Unreachable = w.daemon.server.Unreached()
 	r.Unread = w.invariants.unread()
-	r.FailOn, r.Expect = w.failOn, w.expect
+	r.FailOn, r.Expect, r.Accepted = w.failOn, w.expect, w.accepted
 	r.Seed, r.Repeat = w.setup.seed, w.repeat()
 	r.Watching = len(w.setup.rules) == 0
 	r.Elapsed = elapsed

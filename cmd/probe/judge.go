@@ -27,14 +27,16 @@ func judgeFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "counter", Usage: "`SQL` of a number that must move by what was acknowledged; repeatable"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "`SQL` of a fence, which must only rise; repeatable"},
 		&cli.StringSliceFlag{Name: "lock", Usage: "`KEY=TABLE[.FENCE]` that a lock protects; repeatable"},
+		&cli.StringFlag{Name: "accept", Usage: "`FILE` (YAML) of known findings, which fail nothing"},
 	}
 }
 
 // judged is a history and what came of it.
 type judged struct {
-	history *history.History
-	result  check.Result
-	unread  []string // invariants that could not be read, with the reason
+	history  *history.History
+	result   check.Result
+	unread   []string // invariants that could not be read, with the reason
+	accepted []report.Accepted
 }
 
 // judge does what the flags say: read, look, judge.
@@ -47,11 +49,15 @@ func judge(c *cli.Context) (judged, error) {
 	if err != nil {
 		return judged{}, usageError{err}
 	}
+	known, err := acceptedOf(c)
+	if err != nil {
+		return judged{}, usageError{err}
+	}
 	h, err := readHistory(c.String("history"))
 	if err != nil {
 		return judged{}, usageError{err}
 	}
-	j := judged{history: h}
+	j := judged{history: h, accepted: known}
 	in := check.From(h)
 	in.Declarations = append(in.Declarations, declared...)
 	in.Invariants = merge(in.Invariants, named)
@@ -64,7 +70,7 @@ func judge(c *cli.Context) (judged, error) {
 
 // run is what a report is made from, as far as the judge knows it.
 func (j judged) run() report.Run {
-	r := report.Run{Result: j.result, Unread: j.unread, Gaps: len(j.history.Gaps), Unplanned: true,
+	r := report.Run{Result: j.result, Unread: j.unread, Gaps: len(j.history.Gaps), Unplanned: true, Accepted: j.accepted,
 		Seed: j.history.Header.Seed, Started: j.history.Header.Started}
 	for _, op := range j.history.Ops {
 		r.Elapsed = max(r.Elapsed, time.Duration(op.A), time.Duration(op.D))
@@ -112,6 +118,22 @@ func declarationsOf(c *cli.Context) ([]lock.Declaration, error) {
 		all = append(all, d)
 	}
 	return all, nil
+}
+
+// acceptedOf reads what --accept names; none without it.
+func acceptedOf(c *cli.Context) ([]report.Accepted, error) {
+	if !c.IsSet("accept") {
+		return nil, nil
+	}
+	list, err := config.LoadAccepted(c.String("accept"), report.AcceptableCode)
+	if err != nil {
+		return nil, fmt.Errorf("--accept: %w", err)
+	}
+	out := make([]report.Accepted, 0, len(list))
+	for _, a := range list {
+		out = append(out, report.Accepted(a))
+	}
+	return out, nil
 }
 
 // merge adds to the header's invariants those that were named on the command

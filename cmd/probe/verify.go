@@ -38,11 +38,11 @@ func verify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome := j.run().Outcome()
-	if err := writeVerdicts(c.App.Writer, j.result, outcome); err != nil {
+	r := j.run()
+	if err := writeVerdicts(c.App.Writer, r); err != nil {
 		return err
 	}
-	return exit(outcome)
+	return exit(r.Outcome())
 }
 
 // exit makes the outcome our exit status.
@@ -54,14 +54,17 @@ func exit(o report.Outcome) error {
 }
 
 // writeVerdicts prints everything that the judge found, proof by proof.
-func writeVerdicts(w io.Writer, r check.Result, o report.Outcome) error {
-	p := printer{w: w}
+func writeVerdicts(w io.Writer, run report.Run) error {
+	p, r, o := printer{w: w}, run.Result, run.Outcome()
 	p.line("%s (exit %d): %s", o.Word, o.Exit, o.Why)
 	f := r.Facts
 	p.line("%d ops, %d grants, %d refusals, %d sections, %d leases ended while held, %d overlaps",
 		f.Ops, f.Grants, f.Refusals, f.Sections, f.EndedWhileHeld, len(f.Overlaps))
 	for _, v := range r.Verdicts {
-		p.verdict(v)
+		p.verdict(v, run.AcceptedFor(v))
+	}
+	for _, line := range run.AcceptedInVain() {
+		p.line("--accept: %s", line)
 	}
 	for _, c := range r.Counters {
 		p.counter(c)
@@ -85,7 +88,7 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-func (p *printer) verdict(v check.Verdict) {
+func (p *printer) verdict(v check.Verdict, accepted string) {
 	where := ""
 	if v.Lock != "" {
 		where += " lock " + v.Lock
@@ -100,6 +103,9 @@ func (p *printer) verdict(v check.Verdict) {
 	p.line("%s %s %s (%s) x%d%s", v.Code, v.Name, v.Level, v.Class, count, where)
 	if v.Proof != "" {
 		p.line("  %s", v.Proof)
+	}
+	if accepted != "" {
+		p.line("  accepted: %s", accepted)
 	}
 }
 
