@@ -267,7 +267,7 @@ func TestLockFlag(t *testing.T) {
 		`k="a`:                       `{    false} --lock: k="a: column 3` + form,
 	} {
 		d, err := ParseLockFlag(text)
-		if got := fmt.Sprint(d, err); got != want {
+		if got := fmt.Sprintf("{%s %s %s %s %v} %v", d.Key, d.Table, d.FenceColumn, d.Purpose, d.Declared, err); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
 		}
 	}
