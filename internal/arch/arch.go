@@ -29,6 +29,7 @@ var rooms = map[string]Room{
 	"fault":             {Pure: true, Ours: []string{"lock", "internal/nearest"}},
 	"history":           {Ours: []string{"lock"}},
 	"internal/nearest":  {Pure: true},
+	"internal/orders":   {Pure: true, Ours: []string{"lock"}},
 	"internal/urlquery": {},
 	"internal/wire":     {Pure: true, Ours: []string{"lock"}},
 	"proxy":             {Ours: []string{"lock", "fault", "history", "internal/wire"}, Theirs: []string{"golang.org/x/sys"}},
