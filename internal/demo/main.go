@@ -3,7 +3,9 @@
 // It starts a Redis and a Postgres of its own in a temporary folder (or uses
 // those that REDIS_URL and DATABASE_URL name), builds both commands, runs
 // `probe load` as the service under test below `lockfaultd run` once for each
-// row of the table, prints the table and removes everything. Each row is judged
+// row of the table, prints the table and removes everything. With the argument
+// "broken" that is the table of services that are broken in one way each, with
+// the sound twin of each; words behind it choose the rows that contain one. Each row is judged
 // by lockfaultd from the wire alone; a row that did not come out as it must is
 // marked and makes the exit status 1.
 package main
@@ -45,11 +47,26 @@ func run(ctx context.Context) (err error) {
 	}
 	defer servers.stop()
 	progress("building")
-	d := &demo{dir: dir, servers: servers}
+	d, err := tableOf(os.Args[1:])
+	if err != nil {
+		return err
+	}
+	d.dir, d.servers = dir, servers
 	if err := d.build(ctx); err != nil {
 		return err
 	}
 	return d.table(ctx)
+}
+
+// tableOf returns the table that the arguments name.
+func tableOf(args []string) (*demo, error) {
+	switch {
+	case len(args) == 0:
+		return &demo{rows: rows(), duration: "10s", legend: legend}, nil
+	case args[0] == "broken":
+		return &demo{rows: chosen(brokenRows(), args[1:]), duration: "6s", legend: brokenLegend}, nil
+	}
+	return nil, fmt.Errorf("unexpected argument %q, expected broken or nothing", args[0])
 }
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
@@ -96,11 +113,14 @@ type report struct {
 	Counter struct {
 		NetDeficit int `json:"net_deficit"`
 	}
-	Verdicts []struct {
-		Code, Level, Class string
-		Count              int
-	}
-	Facts struct{ Overlap int }
+	Verdicts []verdict
+	Facts    struct{ Overlap int }
+}
+
+type verdict struct {
+	Code, Level, Class string
+	Harm               bool
+	Count              int
 }
 
 // load is what the demo reads of the service's own summary.

@@ -19,6 +19,8 @@ type row struct {
 	load           []string // flags of probe load
 	rules          []string // flags of lockfaultd run
 	must           func(o outcome) string
+	settings       []string // further flags of lockfaultd run
+	uncounted      bool     // no invariant: the work does not count
 }
 
 // An outcome is what a row came to.
@@ -31,10 +33,7 @@ type outcome struct {
 }
 
 func (o outcome) has(code string) bool {
-	return slices.ContainsFunc(o.report.Verdicts, func(v struct {
-		Code, Level, Class string
-		Count              int
-	}) bool {
+	return slices.ContainsFunc(o.report.Verdicts, func(v verdict) bool {
 		return v.Code == code && v.Level == "PROVEN"
 	})
 }
@@ -47,15 +46,15 @@ var short, long = []string{"--lease", "500ms"}, []string{"--lease", "2s"}
 func rows() []row {
 	with := func(base []string, more ...string) []string { return append(slices.Clone(base), more...) }
 	return []row{
-		{"500 ms lease", "none", short, nil, sound(0)},
-		{"500 ms lease", "random freeze 0.8 s x6", short, []string{"--freeze-after", "tick(1.5s)#1-6=800ms"}, agrees},
-		{"2 s lease", "random freeze 0.8 s x6", long, []string{"--freeze-after", "tick(1.5s)#1-6=800ms"}, sound(11)},
-		{"500 ms lease", "freeze 0.8 s before every 20th write", short, []string{"--freeze-before", every20th}, loses(1)},
-		{"500 ms lease", "aimed: freeze after the first six reads in a section, ttl+300ms", short, []string{"--freeze-after", "read(counter)#1-6=ttl+300ms"}, loses(6)},
-		{"500 ms, fence checked at the write", "freeze 0.8 s before every 20th write", with(short, "--fence", "write"), []string{"--freeze-before", every20th}, rejects},
-		{"500 ms, fence claimed at the read", "freeze 0.8 s before every 20th write", with(short, "--fence", "claim"), []string{"--freeze-before", "write(counter)#*/20=800ms"}, rejects},
-		{"500 ms, fence taken apart from the grant", "grant's reply stalled 0.8 s, every 20th", with(short, "--fence", "write", "--broken", "split-fence"), []string{"--stall-after", "SETNX#*/20=800ms"}, inverts},
-		{"lock without NX", "none", with(short, "--broken", "no-nx"), nil, excludesNobody},
+		{service: "500 ms lease", fault: "none", load: short, must: sound(0)},
+		{service: "500 ms lease", fault: "random freeze 0.8 s x6", load: short, rules: []string{"--freeze-after", "tick(1.5s)#1-6=800ms"}, must: agrees},
+		{service: "2 s lease", fault: "random freeze 0.8 s x6", load: long, rules: []string{"--freeze-after", "tick(1.5s)#1-6=800ms"}, must: sound(11)},
+		{service: "500 ms lease", fault: "freeze 0.8 s before every 20th write", load: short, rules: []string{"--freeze-before", every20th}, must: loses(1)},
+		{service: "500 ms lease", fault: "aimed: freeze after the first six reads in a section, ttl+300ms", load: short, rules: []string{"--freeze-after", "read(counter)#1-6=ttl+300ms"}, must: loses(6)},
+		{service: "500 ms, fence checked at the write", fault: "freeze 0.8 s before every 20th write", load: with(short, "--fence", "write"), rules: []string{"--freeze-before", every20th}, must: rejects},
+		{service: "500 ms, fence claimed at the read", fault: "freeze 0.8 s before every 20th write", load: with(short, "--fence", "claim"), rules: []string{"--freeze-before", "write(counter)#*/20=800ms"}, must: rejects},
+		{service: "500 ms, fence taken apart from the grant", fault: "grant's reply stalled 0.8 s, every 20th", load: with(short, "--fence", "write", "--broken", "split-fence"), rules: []string{"--stall-after", "SETNX#*/20=800ms"}, must: inverts},
+		{service: "lock without NX", fault: "none", load: with(short, "--broken", "no-nx"), must: excludesNobody},
 	}
 }
 
@@ -107,10 +106,13 @@ func excludesNobody(o outcome) string {
 	return loses(1)(o)
 }
 
-// A demo is one run of the table.
+// A demo is one run of a table.
 type demo struct {
-	dir     string
-	servers *servers
+	dir      string
+	servers  *servers
+	rows     []row
+	duration string // of a row
+	legend   string
 }
 
 func (d *demo) build(ctx context.Context) error {
@@ -124,25 +126,30 @@ func (d *demo) build(ctx context.Context) error {
 
 func (d *demo) table(ctx context.Context) error {
 	var done []outcome
-	all := rows()
-	for i, r := range all {
-		progress("%d/%d  %s; fault: %s", i+1, len(all), r.service, r.fault)
+	for i, r := range d.rows {
+		progress("%d/%d  %s; fault: %s", i+1, len(d.rows), r.service, r.fault)
 		o, err := d.run(ctx, r, i)
 		if err != nil {
 			return fmt.Errorf("row %d: %w", i+1, err)
 		}
 		done = append(done, o)
 	}
-	return show(done)
+	return d.show(done)
 }
 
-// run runs one row for ten seconds.
+// run runs one row.
 func (d *demo) run(ctx context.Context, r row, i int) (outcome, error) {
 	out := d.file(fmt.Sprintf("row%d", i+1))
-	args := []string{"run", "--seed", "1", "--out", out, "--lock", "lock:counter=counter.fence",
-		"--counter", "SELECT value FROM counter WHERE id = 1"}
+	args := []string{"run", "--seed", "1", "--out", out}
+	if len(r.settings) == 0 {
+		args = append(args, "--lock", "lock:counter*=counter.fence")
+	}
+	if !r.uncounted {
+		args = append(args, "--counter", "SELECT value FROM counter WHERE id = 1")
+	}
+	args = append(args, r.settings...)
 	args = append(args, r.rules...)
-	args = append(args, "--", d.file("probe"), "load", "--json", "--duration", "10s")
+	args = append(args, "--", d.file("probe"), "load", "--json", "--duration", d.duration, "--key", fmt.Sprintf("lock:counter%d", i+1)) // what a row leaves is not the next one's
 	args = append(args, r.load...)
 	cmd := exec.CommandContext(ctx, d.file("lockfaultd"), args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -175,7 +182,7 @@ func (o *outcome) read(stdout []byte, path string) error {
 }
 
 // verdict is the last column.
-func (o outcome) verdict() string {
+func (o outcome) words() string {
 	var codes []string
 	for _, v := range o.report.Verdicts {
 		if v.Level == "PROVEN" && (v.Class != "hazard" || o.exit == 0) && !slices.Contains(codes, v.Code) && v.Code != "LF101" && v.Code != "LF102" && v.Code != "LF103" {
@@ -193,13 +200,13 @@ func (o outcome) verdict() string {
 	return strings.Join(codes, ", ")
 }
 
-func show(done []outcome) error {
+func (d *demo) show(done []outcome) error {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "service\tfault\twrites\tnet deficit\trejected\toverlaps\tverdict\texit")
 	wrong := 0
 	for _, o := range done {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\n", o.row.service, o.row.fault, o.load.Writes,
-			o.report.Counter.NetDeficit, o.load.Rejected, o.report.Facts.Overlap, o.verdict(), o.exit)
+			o.report.Counter.NetDeficit, o.load.Rejected, o.report.Facts.Overlap, o.words(), o.exit)
 		if o.wrong != "" {
 			wrong++
 		}
@@ -207,7 +214,7 @@ func show(done []outcome) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Print(legend)
+	fmt.Print(d.legend)
 	if wrong > 0 {
 		return fmt.Errorf("%d rows did not come out as they must", wrong)
 	}
