@@ -25,7 +25,7 @@ func brokenRows() []row {
 		{service: "twin: renewed by its owner", fault: "the same", load: with(slow, "--write", "add", "--renew", "100ms"), rules: granted, must: gives()},
 		{service: "fence never checked", fault: "freeze past the lease", load: with(one, "--fence", "write", "--broken", "fence-unchecked"), rules: late, must: gives("LF104", "LF105", "?LF403")},
 		{service: "fence taken apart from the grant", fault: "grant's reply stalled", load: with(one, "--fence", "write", "--broken", "split-fence"), rules: []string{"--stall-after", "SETNX#*/5=ttl+250ms"}, must: gives("LF309", "?LF104", "?LF403")},
-		{service: "fence in another table", fault: "freeze past the lease", load: with(slow, "--fence", "write", "--broken", "fence-elsewhere"), rules: []string{"--freeze-before", "UPDATE(counter)#*/3=ttl+75ms"}, must: gives("LF104", "?LF403")},
+		{service: "fence in another table", fault: "freeze past the lease", load: with(slow, "--lease", "400ms", "--fence", "write", "--broken", "fence-elsewhere"), rules: []string{"--freeze-before", "UPDATE(counter)#*/3=ttl+75ms"}, must: gives("LF104", "?LF403")},
 		{service: "refused write sent again", fault: "freeze past the lease", load: with(one, "--fence", "write", "--broken", "resend"), rules: late, must: gives("LF202", "?LF104", "?LF403")},
 		{service: "twin: fence claimed at the read", fault: "freeze past the lease", load: with(one, "--fence", "claim"), rules: []string{"--freeze-before", "write(counter)#*/5=ttl+250ms"}, must: gives()},
 		{service: "SETNX, then EXPIRE", fault: "crash in between", load: with(one, "--broken", "setnx-expire", "--crash", "9"), must: gives("LF304")},
