@@ -32,6 +32,9 @@ type Engine struct {
 	baselines map[string]*Gate
 	wake      chan struct{}
 
+	locks  atomic.Uint64
+	clocks clocks
+
 	tables map[string]bool // those whose every statement matters
 	busy   atomic.Bool     // a lock was granted: statements may belong to a section
 
@@ -116,7 +119,11 @@ func (e *Engine) Request(c *conn, op *lock.Op, holdable bool, now lock.Instant) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seq++
+	if op.Kind != lock.Other {
+		e.locks.Add(1)
+	}
 	op.Seq, op.Actor = e.seq, e.label(c)
+	e.clocks.place(op)
 	e.ledger.Request(op)
 	if !holdable {
 		return nil, false
@@ -179,6 +186,10 @@ func (e *Engine) ttl(op *lock.Op) time.Duration {
 
 // inSection reports whether the process that a fault hits is in a section.
 func (e *Engine) inSection(a *Actor) bool { return len(e.ledger.OpenTerms(a.Label)) > 0 }
+
+// Locks counts the ops that were shown so far, those of other commands left
+// out. It takes no mutex.
+func (e *Engine) Locks() uint64 { return e.locks.Load() }
 
 // Uses tells what became of each rule.
 func (e *Engine) Uses() []fault.Use {

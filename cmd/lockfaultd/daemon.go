@@ -24,6 +24,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/proxy/legs"
 	"github.com/lockfaultd/lockfaultd/proxy/pgwire"
 	"github.com/lockfaultd/lockfaultd/proxy/resp"
+	"github.com/lockfaultd/lockfaultd/witness"
 )
 
 // A daemon is the wiring of one lockfaultd: engine, runner, sessions, freezer
@@ -43,6 +44,7 @@ type daemon struct {
 	scripts    *resp.Scripts
 	statements *pgwire.Cache
 	cancels    legs.Cancels
+	witnesses  *witness.House // nil: none
 
 	mu       sync.Mutex
 	backends map[*pgwire.Tracker]bool
@@ -79,6 +81,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 		statements: pgwire.NewCache(),
 		backends:   map[*pgwire.Tracker]bool{},
 	}
+	d.engine.Started(start)
 	if d.freezer, err = newFreezing(s, up, log); err != nil {
 		return nil, err
 	}
@@ -226,24 +229,34 @@ func upstreams(list []endpoint) []netip.AddrPort {
 	return out
 }
 
-// accept serves endpoints until endSessions. Upstreams have a name in the
-// record where there are several of one protocol.
+// accept serves endpoints until endSessions.
 func (d *daemon) accept(list []endpoint) {
-	count := map[lock.Protocol]int{}
-	for _, e := range list {
-		count[e.proxy.Protocol]++
-	}
-	for _, e := range list {
-		route := proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy)}
-		if count[route.Protocol] > 1 {
-			route.Name = e.proxy.Upstream
-		}
+	routes := d.routes(list)
+	d.employ(list, routes)
+	for i, e := range list {
 		d.serving.Go(func() {
-			if err := d.server.Serve(d.serve, e.ln, route); err != nil {
+			if err := d.server.Serve(d.serve, e.ln, routes[i]); err != nil {
 				d.log.Error("proxy ended", "err", err)
 			}
 		})
 	}
+}
+
+// routes makes a route of each endpoint. Upstreams have a name in the record
+// where there are several of one protocol.
+func (d *daemon) routes(list []endpoint) []proxy.Route {
+	count := map[lock.Protocol]int{}
+	for _, e := range list {
+		count[e.proxy.Protocol]++
+	}
+	out := make([]proxy.Route, len(list))
+	for i, e := range list {
+		out[i] = proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy)}
+		if count[e.proxy.Protocol] > 1 {
+			out[i].Name = e.proxy.Upstream
+		}
+	}
+	return out
 }
 
 // legs makes the connections of a proxy's sessions.
@@ -333,6 +346,7 @@ func (d *daemon) close() error {
 	d.endSessions()
 	d.stopRunning()
 	d.running.Wait()
+	d.dismiss()
 	err := d.freezer.Close()
 	if d.record != nil {
 		err = errors.Join(err, d.record.Close(), d.file.Close())

@@ -63,7 +63,8 @@ func (e *environment) unset(name string) {
 
 // proxyFor returns the address of a proxy that leads to an upstream, by a
 // plaintext leg from the command and one to the upstream as its URL wants it.
-func (e *environment) proxyFor(p lock.Protocol, upstream string, leg config.UpstreamLeg) (string, error) {
+// login is the command's own, of which the first counts.
+func (e *environment) proxyFor(p lock.Protocol, upstream string, leg config.UpstreamLeg, login config.Login) (string, error) {
 	key := fmt.Sprintf("%s %s %v", p, canonical(upstream), leg)
 	if a, ok := e.known[key]; ok {
 		return a, nil
@@ -72,7 +73,7 @@ func (e *environment) proxyFor(p lock.Protocol, upstream string, leg config.Upst
 	if err != nil {
 		return "", fmt.Errorf("TLS to %s: %w", upstream, err)
 	}
-	a, err := e.listen(config.Proxy{Protocol: p, Upstream: upstream, TLS: config.TLS{Upstream: conf, Direct: leg.Direct}})
+	a, err := e.listen(config.Proxy{Protocol: p, Upstream: upstream, TLS: config.TLS{Upstream: conf, Direct: leg.Direct}, Login: login})
 	if err == nil {
 		e.known[key] = a
 	}
@@ -123,7 +124,7 @@ func (e *environment) rewriteURL(name string, must bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if u.Host, err = e.proxyFor(p, net.JoinHostPort(or(u.Hostname(), host), or(u.Port(), port)), leg); err != nil {
+	if u.Host, err = e.proxyFor(p, net.JoinHostPort(or(u.Hostname(), host), or(u.Port(), port)), leg, loginOf(u)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if leg.Mode != config.Disable {
@@ -135,6 +136,21 @@ func (e *environment) rewriteURL(name string, must bool) error {
 	}
 	e.set(name, u.String())
 	return nil
+}
+
+func loginOf(u *url.URL) config.Login {
+	password, _ := u.User.Password()
+	return config.Login{User: u.User.Username(), Password: password}
+}
+
+// login is what the variables beside a host and a port say.
+func (e *environment) login(p lock.Protocol) config.Login {
+	if p != lock.Redis {
+		return config.Login{}
+	}
+	user, _ := e.get("REDIS_USERNAME")
+	password, _ := e.get("REDIS_PASSWORD")
+	return config.Login{User: user, Password: password}
 }
 
 // protocolOf reads the scheme, without the driver that some libraries put
@@ -219,7 +235,7 @@ func (e *environment) rewriteAddress(name, text string) error {
 	if err != nil {
 		return fmt.Errorf("--env %s: %w", name, err)
 	}
-	address, err := e.proxyFor(p, text, leg)
+	address, err := e.proxyFor(p, text, leg, e.login(p))
 	if err != nil {
 		return fmt.Errorf("--env %s: %w", name, err)
 	}
@@ -254,7 +270,7 @@ func (e *environment) rewriteHostPort(hostVar, portVar string, p lock.Protocol) 
 	if err != nil {
 		return fmt.Errorf("%s: %w", hostVar, err)
 	}
-	address, err := e.proxyFor(p, net.JoinHostPort(or(host, "127.0.0.1"), or(port, def)), leg)
+	address, err := e.proxyFor(p, net.JoinHostPort(or(host, "127.0.0.1"), or(port, def)), leg, e.login(p))
 	if err != nil {
 		return fmt.Errorf("%s: %w", hostVar, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,7 @@ type options struct {
 	maxFrozen  int
 	maxFreeze  time.Duration
 	out        string
+	witness    string
 	verbose    bool
 
 	// run alone
@@ -129,6 +131,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key, Action: notEmpty("tls-key")},
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA, Action: notEmpty("tls-client-ca")},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
+		&cli.StringFlag{Name: "witness", Usage: "which side connections there are to the upstreams: `HOW` is auto or none", Destination: &o.witness, Action: notEmpty("witness")},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 	)
 }
@@ -185,6 +188,7 @@ type setup struct {
 	decls      []lock.Declaration
 	rules      []fault.Rule
 	invariants []check.Invariant
+	witness    string // one of config.Witnesses
 	seed       uint64
 	limits     fault.Limits
 }
@@ -195,7 +199,7 @@ func (o *options) setup() (*setup, error) {
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
-	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addConfig} {
+	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addWitness, o.addConfig} {
 		if err := step(s); err != nil {
 			return nil, usageError{err}
 		}
@@ -203,6 +207,7 @@ func (o *options) setup() (*setup, error) {
 	if s.seed == 0 {
 		s.seed = randomSeed()
 	}
+	s.witness = or(s.witness, "auto")
 	return s, nil
 }
 
@@ -286,6 +291,14 @@ func (o *options) addInvariants(s *setup) error {
 	return nil
 }
 
+func (o *options) addWitness(s *setup) error {
+	if o.witness != "" && !slices.Contains(config.Witnesses(), o.witness) {
+		return fmt.Errorf("--witness %q: expected %s", o.witness, strings.Join(config.Witnesses(), " or "))
+	}
+	s.witness = o.witness
+	return nil
+}
+
 // invariant wants a query of one column of one table, since only then can the
 // writes that make the number be told from others.
 func invariant(kind, sql string) (check.Invariant, error) {
@@ -306,6 +319,7 @@ func (o *options) addConfig(s *setup) error {
 		return fmt.Errorf("--config: %w", err)
 	}
 	s.rules = append(s.rules, c.Rules...)
+	s.witness = or(s.witness, c.Witness)
 	s.decls = append(s.decls, c.Locks...)
 	for _, p := range c.Proxies {
 		p.Name = "proxies." + p.Name

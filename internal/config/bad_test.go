@@ -27,7 +27,7 @@ var bad = []struct{ text, want string }{
 	{"version: [1]", `1:10: expected a text or a number, found a list`},
 	{"- version: 1", `1:1: expected a mapping, found a list`},
 	{"version: 1\nversion: 1", `2:1: mapping key "version" already defined at [1:1]`},
-	{"version: 1\nrule: []", `2:1: unknown field rule, expected one of version, proxies, locks, rules, invariants`},
+	{"version: 1\nrule: []", `2:1: unknown field rule, expected one of version, proxies, locks, rules, invariants, witness`},
 	{"version: 1\nrules: {}", `2:8: expected a list, found a mapping`},
 	{"version: 1\nrules:", `2:8: expected a list, found nothing`},
 	{"version: 1\n---\nversion: 1", `3:1: a second document begins here, expected one`},

@@ -16,6 +16,7 @@ type Config struct {
 	Locks      []lock.Declaration // one for each table of each lock
 	Rules      []fault.Rule
 	Invariants []Invariant
+	Witness    string // one of Witnesses; "" where the file does not say
 }
 
 // A Proxy is one way through the daemon. The addresses are HOST:PORT.
@@ -25,7 +26,15 @@ type Proxy struct {
 	Listen   string
 	Upstream string
 	TLS      TLS
+	Login    Login
 }
+
+// A Login is what side connections to an upstream authenticate with. It must
+// reach neither logs nor the history.
+type Login struct{ User, Password string }
+
+// Witnesses are the words that say which side connections there are.
+func Witnesses() []string { return []string{"auto", "none"} }
 
 // An Invariant is something that must hold of the data.
 type Invariant struct {
@@ -59,8 +68,11 @@ func Parse(name string, text []byte) (*Config, error) {
 }
 
 func (r *reader) config(c *Config, root ast.Node) {
-	m := r.mapping(root, "version", "proxies", "locks", "rules", "invariants")
+	m := r.mapping(root, "version", "proxies", "locks", "rules", "invariants", "witness")
 	r.version(m)
+	if w := m.get("witness"); w != nil {
+		c.Witness = r.oneOf(w, Witnesses()...)
+	}
 	for _, p := range r.entries(m.get("proxies")) {
 		c.Proxies = append(c.Proxies, r.proxy(p))
 	}
