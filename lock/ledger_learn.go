@@ -135,6 +135,13 @@ func (l *Ledger) FenceColumn(id LockID, table, column string) bool {
 	return s != nil && s.hits >= learnedAfter && s.misses == 0
 }
 
+// MayBeFence reports whether a column keeps the fences of the lock, or may turn out
+// to: so far its sections compared it with their own fence and with nothing else.
+func (l *Ledger) MayBeFence(id LockID, table, column string) bool {
+	s := l.columns[columnID{group(id), TableName(table), column}]
+	return s != nil && s.hits > 0 && s.misses == 0 || l.FenceColumn(id, table, column)
+}
+
 // IsFence reports whether a column keeps the fences of any lock.
 func (l *Ledger) IsFence(table, column string) bool {
 	for _, d := range l.decls {

@@ -35,10 +35,10 @@ func (c *kase) collectActs() {
 			a.all = append(a.all, op)
 		}
 	}
-	for id, a := range c.acts {
+	for _, id := range c.locks {
+		a, s := c.acts[id], c.state(id)
 		a.index()
-		_, declared := c.purposeOf(id.Key)
-		c.guessed[id] = !declared && !slices.ContainsFunc(a.all, showsLock)
+		s.shown = s.shown || slices.ContainsFunc(a.all, showsLock)
 	}
 }
 
@@ -64,6 +64,15 @@ func (a *acts) index() {
 	for i, op := range a.byF {
 		latest = max(latest, op.R)
 		a.maxR[i] = latest
+	}
+}
+
+// since adds those that were answered no earlier than the instant.
+func (a *acts) since(at lock.Instant, to map[*lock.Op]bool) {
+	for _, op := range a.all {
+		if op.R >= at {
+			to[op] = true
+		}
 	}
 }
 

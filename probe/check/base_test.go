@@ -26,12 +26,8 @@ func TestBasesOfOneLongTerm(t *testing.T) {
 		line("A select counter[id=%d] value=0 %d.2-%d.4", i+2, at+1, at+1)
 		line("A update counter[id=1] value:=%d %d-%d", i+1, at+2, at+3)
 	}
-	c := newCase(s.in)
-	c.replay()
-	c.settle()
-	c.collect()
-	c.lostUpdates()
-	c.counters()
+	c := judge(s.in, len(s.in.Ops)+1, len(s.in.Ops))
+	c.result()
 	if got := c.out.Counters[0]; got.Acknowledged != turns || got.NetDeficit != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -6,6 +6,15 @@
 // wrote, and answers with facts (what was seen), verdicts (what follows from
 // it, with the proof in words) and figures for each counter and fence.
 //
+// It goes through a history twice. A [Survey] finds out what has to be known of the
+// whole: how statements name their rows, and which keys are locks. A [Judging] then
+// takes the entries one by one. It keeps in view what something that is still going
+// on may touch, judges the rest, each thing once, and forgets it: its memory depends
+// on what is open and not on how long the history is. What goes on for longer than
+// it keeps ops is judged from what is left, and never PROVEN. What only the whole can
+// tell (that a column counts, that a key is no lock) is decided at the end, and
+// what rests on it waits until then.
+//
 // The judge is blind: it does not know what was injected, and would not say
 // anything else if it did. It is a pure function of its input: the same history
 // gives the same result, on any machine and at any time.
@@ -16,6 +25,9 @@
 // happened. A verdict is PROVEN only if it holds wherever in those intervals the
 // effects lay; LIKELY and POSSIBLE are for what does not reach that. Across a
 // gap in the record nothing is more than LIKELY.
+//
+// Each code has a function of its own, a method of the case that is in view; see
+// kase for what it may rely on.
 //
 // It does not read a database or a clock, and does not decide whether a run has
 // failed: package report does that, from the verdicts.

@@ -11,7 +11,7 @@ import (
 // rejections finds LF201: writes and claims of a term that a guard turned away.
 func (c *kase) rejections() {
 	for _, w := range c.writes {
-		if w.state != refused || !w.op.Term.Sure() {
+		if w.state != refused || !w.op.Term.Sure() || !c.dueOp(w.op) {
 			continue
 		}
 		guards := c.guards(w.op)
@@ -22,14 +22,14 @@ func (c *kase) rejections() {
 		c.rejection(w, guards)
 	}
 	for _, op := range c.ops {
-		if op.Kind == lock.Commit && op.Outcome == lock.Failed && rejects(op.Err) && op.Term.Sure() {
+		if op.Kind == lock.Commit && op.Outcome == lock.Failed && rejects(op.Err) && op.Term.Sure() && c.dueOp(op) {
 			c.rejection(&write{op: op}, nil)
 		}
 	}
 }
 
 func (c *kase) rejection(w *write, guards []lock.Cond) {
-	t := c.ledger.Term(w.op.Term.ID)
+	t := c.byID[w.op.Term.ID]
 	p := let("A be %s.", holder(t))
 	v := Verdict{Code: "LF201", Level: Likely, Terms: []lock.TermID{t.ID}}
 	if w.op.SQL != nil {
@@ -118,7 +118,7 @@ func (c *kase) inversions() {
 			}
 		}
 		for i, t := range terms {
-			if t.HasFence && lowest[i+1] != nil && lowest[i+1].Fence < t.Fence {
+			if c.due(t) && t.HasFence && lowest[i+1] != nil && lowest[i+1].Fence < t.Fence {
 				c.inversion(t, terms[i+1:])
 			}
 		}
@@ -145,7 +145,7 @@ func (c *kase) inversion(t *lock.Term, later []*lock.Term) {
 		if !ok || f.fence != t.Fence || w.state != accepted || w.op.SQL.Returning && d.claims(w) {
 			continue
 		}
-		c.inverted(t, b, w, d.claimed(w))
+		c.unlessFence(c.inverted(t, b, w, d.claimed(w)), t.Lock, w.op.SQL.Table, f.column)
 		return
 	}
 }
@@ -167,7 +167,7 @@ func fenceKey(t *lock.Term) string {
 	return t.FenceOp.Key
 }
 
-func (c *kase) inverted(a, b *lock.Term, w *write, claimed bool) {
+func (c *kase) inverted(a, b *lock.Term, w *write, claimed bool) *finding {
 	p := let("A be %s, granted by %s, and B be %s, granted no earlier than %s.", holder(a), ms(a.Grant.R), holder(b), ms(b.Grant.F))
 	p.say("Then A's grant is the older one, and B's fence should be the higher.")
 	level := Proven
@@ -179,8 +179,7 @@ func (c *kase) inverted(a, b *lock.Term, w *write, claimed bool) {
 	v := Verdict{Code: "LF309", Level: level, Table: lock.TableName(w.op.SQL.Table), Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}
 	if claimed {
 		v.Proof += " A had claimed the row when it read it, so this is a hazard and no more."
-		c.emitAs(a.Lock, Hazard, v, a.Grant, b.Grant, a.FenceOp, w.op)
-		return
+		return c.emitAs(a.Lock, Hazard, v, a.Grant, b.Grant, a.FenceOp, w.op)
 	}
-	c.emit(a.Lock, v, a.Grant, b.Grant, a.FenceOp, w.op)
+	return c.emit(a.Lock, v, a.Grant, b.Grant, a.FenceOp, w.op)
 }

@@ -11,7 +11,7 @@ import (
 func (c *kase) overruns() {
 	for _, id := range c.lockIDs() {
 		for _, t := range c.terms[id] {
-			if !t.Marker {
+			if !t.Marker && c.due(t) {
 				c.overrun(t)
 			}
 		}
@@ -99,40 +99,28 @@ func mayHave(op *lock.Op) bool {
 
 // endedWhileHeld reports whether the lease certainly ended between the grant
 // and the owner's release request; without one, the end of its process, of the
-// record, or its last act as holder.
-func (c *kase) endedWhileHeld(t *lock.Term) bool {
+// record, or its last act as holder. What is true of a lock that its holders never
+// release may be another thing.
+func (c *kase) endedWhileHeld(t *lock.Term) (unreleased, released bool) {
 	switch {
 	case t.Marker:
-		return false
+		return false, false
 	case t.Release != nil:
-		return t.Dead(t.ReleaseAt)
-	case t.EndBy == lock.Superseded || !c.isReleased(t):
-		// Some keys are left to lapse by those who hold them.
-		return c.actedLate(t) != nil
-	case t.Open():
-		return t.Dead(c.end)
+		return t.Dead(t.ReleaseAt), t.Dead(t.ReleaseAt)
 	}
-	return t.Dead(t.End)
-}
-
-// isReleased reports whether holders of the term's lock are known to release or
-// renew it, so that one which did neither was kept from it.
-func (c *kase) isReleased(t *lock.Term) bool {
-	if _, declared := c.purposeOf(t.Lock.Key); declared || len(c.ofTerm[t.ID].ops) > 0 {
-		return true
+	// Some keys are left to lapse by those who hold them.
+	acted := c.actedLate(t) != nil
+	end := t.End
+	if t.Open() {
+		end = c.end
 	}
-	return slices.ContainsFunc(c.terms[t.Lock], func(o *lock.Term) bool { return o.Release != nil || o.Renewals > 0 })
-}
-
-// lastOf is the last instant that the record tells of.
-func lastOf(in Input) (last lock.Instant) {
-	for _, op := range in.Ops {
-		last = max(last, op.A, op.F, op.R, op.D, op.Z)
+	switch {
+	case t.EndBy == lock.Superseded:
+		return acted, acted
+	case len(c.ofTerm[t.ID].ops) > 0:
+		return t.Dead(end), t.Dead(end)
 	}
-	for _, e := range in.Ends {
-		last = max(last, e.At)
-	}
-	return last
+	return acted, t.Dead(end)
 }
 
 // belief returns when the holder was in its section, as far as its own acts
@@ -157,33 +145,28 @@ const listed = 4096
 // overlaps finds LF102, one verdict for each lock.
 func (c *kase) overlaps() {
 	for _, id := range c.lockIDs() {
-		var pairs int
-		var first Overlap
 		c.eachOverlap(c.terms[id], func(a, b *lock.Term, from, to lock.Instant) {
-			o := Overlap{id.String(), a.ID, b.ID, from, to}
-			if pairs++; pairs == 1 {
-				first = o
+			if !c.due(a) {
+				return
 			}
-			if len(c.out.Facts.Overlaps) < listed {
+			o := Overlap{id.String(), a.ID, b.ID, from, to}
+			if c.out.Facts.Overlap++; len(c.out.Facts.Overlaps) < listed {
 				c.out.Facts.Overlaps = append(c.out.Facts.Overlaps, o)
 			}
+			if !c.piled("LF102", Proven, id, "", 1) {
+				c.overlap(id, o)
+			}
 		})
-		c.out.Facts.Overlap += pairs
-		if pairs > 0 {
-			c.overlap(id, first, pairs)
-		}
 	}
 }
 
-func (c *kase) overlap(id lock.LockID, o Overlap, pairs int) {
-	a, b := c.ledger.Term(o.A), c.ledger.Term(o.B)
+func (c *kase) overlap(id lock.LockID, o Overlap) {
+	a, b := c.byID[o.A], c.byID[o.B]
 	p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
 	p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
 	p.say("However the lock is to admit one at a time.")
-	if pairs > 1 {
-		p.say("There are %d such pairs.", pairs)
-	}
-	c.emit(id, Verdict{Code: "LF102", Level: Proven, Terms: []lock.TermID{a.ID, b.ID}, Count: pairs, Proof: p.String()}, a.Grant, b.Grant)
+	f := c.emit(id, Verdict{Code: "LF102", Level: Proven, Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}, a.Grant, b.Grant)
+	c.pile(f, "", "There are %d such pairs.")
 }
 
 func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to lock.Instant)) {
@@ -219,41 +202,26 @@ func (c *kase) doubleGrants() {
 		if c.isMarker(id) {
 			continue
 		}
-		proven, likely := &grants{}, &grants{}
 		c.eachDoubleGrant(id, func(a, b *lock.Term) {
+			level := Likely
 			if b.Grant.Kind == lock.Store && !a.GuessedLease {
-				proven.add(a, b)
-			} else {
-				likely.add(a, b)
+				level = Proven
+			}
+			if c.due(b) && !c.piled("LF305", level, id, "", 1) {
+				c.doubleGrant(id, level, a, b)
 			}
 		})
-		c.doubleGrant(id, Proven, proven)
-		c.doubleGrant(id, Likely, likely)
 	}
 }
 
 // isMarker reports whether a key is taken and never released: it is no lock,
 // and two that took it hold nothing.
-func (c *kase) isMarker(id lock.LockID) bool {
-	return slices.ContainsFunc(c.terms[id], func(t *lock.Term) bool { return t.Marker })
+func (c *carry) isMarker(id lock.LockID) bool {
+	s := c.lockKnown[id]
+	return s != nil && s.marker
 }
 
-type grants struct {
-	a, b *lock.Term
-	n    int
-}
-
-func (g *grants) add(a, b *lock.Term) {
-	if g.n++; g.n == 1 {
-		g.a, g.b = a, b
-	}
-}
-
-func (c *kase) doubleGrant(id lock.LockID, level Level, g *grants) {
-	if g.n == 0 {
-		return
-	}
-	a, b := g.a, g.b
+func (c *kase) doubleGrant(id lock.LockID, level Level, a, b *lock.Term) {
 	p := let("A be %s and B be %s, with different tokens.", holder(a), holder(b))
 	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.Held()))
 	p.say("Then until then the key was A's: no release of it had been forwarded by %s.", ms(b.Grant.R))
@@ -263,11 +231,13 @@ func (c *kase) doubleGrant(id lock.LockID, level Level, g *grants) {
 	} else {
 		p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
 	}
-	if g.n > 1 {
-		p.say("There are %d such pairs.", g.n)
-	}
-	c.emit(id, Verdict{Code: "LF305", Level: level, Terms: []lock.TermID{a.ID, b.ID}, Count: g.n, Proof: p.String()}, a.Grant, b.Grant)
+	f := c.emit(id, Verdict{Code: "LF305", Level: level, Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}, a.Grant, b.Grant)
+	f.unless = c.carry.markerLater(id)
+	c.pile(f, "", "There are %d such pairs.")
 }
+
+// markerLater is for what does not hold of a lock that turns out to be a marker.
+func (c *carry) markerLater(id lock.LockID) func() bool { return func() bool { return c.isMarker(id) } }
 
 func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 	var active []*lock.Term
@@ -314,35 +284,24 @@ func (c *kase) unsafeReleases() {
 		if c.isMarker(id) {
 			continue
 		}
-		held := map[string]*lock.Term{}
-		for _, t := range c.terms[id] {
-			if held[t.Actor] == nil {
-				held[t.Actor] = t
-			}
-		}
-		proven, likely := []removal{}, []removal{}
+		holders := c.state(id).holders
 		for _, op := range c.acts[id].all {
-			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 || op.Guessed {
+			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 || op.Guessed || !c.dueOp(op) {
 				continue
 			}
 			victim := c.removedOther(id, op)
 			if victim == nil {
 				continue
 			}
-			if own := held[op.Actor]; own != nil && own.Grant.Seq < op.Seq && !victim.GuessedLease {
-				proven = append(proven, removal{op, victim})
-			} else {
-				likely = append(likely, removal{op, victim})
+			level := Likely
+			if own, ok := holders[op.Actor]; ok && own < op.Seq && !victim.GuessedLease {
+				level = Proven
+			}
+			if !c.piled("LF301", level, id, "", 1) {
+				c.unsafeRelease(id, level, op, victim)
 			}
 		}
-		c.unsafeRelease(id, Proven, proven)
-		c.unsafeRelease(id, Likely, likely)
 	}
-}
-
-type removal struct {
-	op     *lock.Op
-	victim *lock.Term
 }
 
 // removedOther returns the term of another holder that certainly had the key
@@ -383,11 +342,7 @@ func (c *kase) goneBefore(t *lock.Term, op *lock.Op) bool {
 	})
 }
 
-func (c *kase) unsafeRelease(id lock.LockID, level Level, list []removal) {
-	if len(list) == 0 {
-		return
-	}
-	op, b := list[0].op, list[0].victim
+func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.Term) {
 	p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
 	p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
 	what := "which compares no token"
@@ -395,12 +350,11 @@ func (c *kase) unsafeRelease(id lock.LockID, level Level, list []removal) {
 		what = "which compares a token that B uses as well"
 	}
 	p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
-	if len(list) > 1 {
-		p.say("This happened %d times; one such release lets the next holder in, whose lock the victim then removes.", len(list))
-	}
 	terms := []lock.TermID{b.ID}
 	if op.Term.ID != 0 {
 		terms = []lock.TermID{op.Term.ID, b.ID}
 	}
-	c.emit(id, Verdict{Code: "LF301", Level: level, Terms: terms, Count: len(list), Proof: p.String()}, b.Grant, op)
+	f := c.emit(id, Verdict{Code: "LF301", Level: level, Terms: terms, Proof: p.String()}, b.Grant, op)
+	f.unless = c.carry.markerLater(id)
+	c.pile(f, "", "This happened %d times; one such release lets the next holder in, whose lock the victim then removes.")
 }

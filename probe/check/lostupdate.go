@@ -3,14 +3,57 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
+// A premise is what a finding rests on that only the whole history tells: that
+// writes of the column are proven to depend on reads of it, or that they are not.
+type premise struct {
+	column    columnOf
+	dependent bool
+}
+
+// holds reports whether the premise turned out to be true.
+func (c *carry) holds(p *premise) bool {
+	return p == nil || (c.dependent(p.column, true) == yes) == p.dependent
+}
+
 // lostUpdates finds LF104, one verdict for each term to blame.
 func (c *kase) lostUpdates() {
-	byCell := c.rmws()
+	all := c.rmws()
+	for _, column := range sortedColumns(all) {
+		list := all[column]
+		c.learn(column, list)
+		copies := slices.DeleteFunc(slices.Clone(list), func(m *rmw) bool { return !m.copy })
+		switch c.dependent(column, c.horizon == lock.Never) {
+		case yes:
+			c.lostIn(list, nil)
+		case no:
+			c.lostIn(copies, nil)
+		default:
+			c.lostIn(list, &premise{column, true})
+			c.lostIn(copies, &premise{column, false})
+		}
+	}
+}
+
+func sortedColumns[T any](m map[columnOf]T) []columnOf {
+	out := slices.Collect(maps.Keys(m))
+	slices.SortFunc(out, func(a, b columnOf) int {
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.column, b.column))
+	})
+	return out
+}
+
+// lostIn finds the lost updates among some read-modify-writes of one column.
+func (c *kase) lostIn(list []*rmw, on *premise) {
+	byCell := map[cell][]*rmw{}
+	for _, m := range list {
+		byCell[m.cell] = append(byCell[m.cell], m)
+	}
 	for _, k := range sortedCells(byCell) {
 		var pairs []pair
 		c.overlapping(byCell[k], func(a, b *rmw) {
@@ -28,7 +71,7 @@ func (c *kase) lostUpdates() {
 			}
 		}
 		for _, group := range byCulprit(pairs) {
-			c.lostUpdate(k, group)
+			c.lostUpdate(k, group, on)
 		}
 	}
 }
@@ -118,18 +161,22 @@ func byCulprit(pairs []pair) [][]pair {
 	return out
 }
 
-func (c *kase) lostUpdate(k cell, group []pair) {
+func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 	slices.SortStableFunc(group, func(a, b pair) int { return cmp.Compare(a.y.write.lo, b.y.write.lo) })
 	victims := map[*write]bool{}
 	first := group[0]
 	for _, p := range group {
-		c.cycled[p.x.write], c.cycled[p.y.write] = true, true
-		if p.sure {
+		c.cycle(p.x.write, on)
+		c.cycle(p.y.write, on)
+		if p.sure && on == nil {
 			c.lost[k] = append(c.lost[k], p)
 		}
 		if p.later == p.x {
 			victims[p.y.write] = true
 		}
+	}
+	if !c.dueOp(first.x.write.op) {
+		return
 	}
 	v := Verdict{Code: "LF104", Level: Proven, Table: k.table, Count: len(victims), Proof: c.lostProof(k, first, len(group))}
 	if !first.sure {
@@ -146,7 +193,28 @@ func (c *kase) lostUpdate(k cell, group []pair) {
 	if y.read != nil {
 		cited = append(cited, y.read.op)
 	}
-	c.emit(x.term.Lock, v, cited...)
+	f := c.emit(x.term.Lock, v, cited...)
+	if on != nil {
+		f.unless = func() bool { return !c.carry.holds(on) }
+	}
+}
+
+// cycle notes that a write is part of a cycle, on a premise.
+func (c *kase) cycle(w *write, on *premise) {
+	if !slices.Contains(c.cycled[w], on) {
+		c.cycled[w] = append(c.cycled[w], on)
+	}
+}
+
+// inCycle reports whether a write is part of a cycle, for now.
+func (c *kase) inCycle(w *write) certainty {
+	switch list := c.cycled[w]; {
+	case len(list) == 0:
+		return no
+	case slices.Contains(list, nil):
+		return yes
+	}
+	return maybe
 }
 
 func (c *kase) lostProof(k cell, p pair, n int) string {
@@ -215,23 +283,45 @@ func (c *kase) staleWrites() {
 	}
 }
 
+// A staleWrite is a write after the next grant that may be part of a cycle.
+type staleWrite struct {
+	write *write
+	next  *lock.Term
+	on    []*premise // of the cycles
+}
+
 func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
-	var first *write
-	var next *lock.Term
-	n := 0
+	var list []staleWrite
+	certain := true
 	for _, w := range c.ofTerm[t.ID].writes {
-		if w.state != accepted || c.cycled[w] || len(c.guards(w.op)) > 0 {
+		in := c.inCycle(w)
+		if w.state != accepted || in == yes || len(c.guards(w.op)) > 0 || !c.dueOp(w.op) {
 			continue
 		}
 		if o := grantedBefore(t, later, w.lo); o != nil {
-			if n++; first == nil {
-				first, next = w, o
-			}
+			list = append(list, staleWrite{w, o, c.cycled[w]})
+			certain = certain && in == no
 		}
 	}
-	if first == nil {
+	level := Proven
+	if c.pinned[t.ID] {
+		level = Likely
+	}
+	if certain {
+		c.carry.stale(t, list, level)
+	} else if len(c.later) < mostFound {
+		c.later = append(c.later, func() { c.carry.stale(t, list, level) })
+	}
+}
+
+// stale finds LF103 among the writes of a term, once it is known which are part of
+// a cycle.
+func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
+	list = slices.DeleteFunc(list, func(s staleWrite) bool { return slices.ContainsFunc(s.on, c.holds) })
+	if len(list) == 0 {
 		return
 	}
+	first, next := list[0].write, list[0].next
 	p := let("A be %s, granted at %s, and B be %s.", holder(t), ms(t.Grant.R), holder(next))
 	p.say("Then B was granted by %s.", ms(next.Grant.R))
 	p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
@@ -241,8 +331,12 @@ func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 		p.say("It was sent at %s, when A's lease need not have ended yet (a: in flight then).", ms(first.op.A))
 	}
 	p.say("No lost update came of it that the record shows.")
-	c.emit(t.Lock, Verdict{Code: "LF103", Level: Proven, Table: lock.TableName(first.op.SQL.Table), Terms: []lock.TermID{t.ID, next.ID}, Count: n, Proof: p.String()},
-		t.Grant, next.Grant, first.op, first.commit)
+	if level != Proven {
+		p.say("It goes back beyond what the judge keeps in mind, so this is not proven.")
+	}
+	v := Verdict{Code: "LF103", Level: level, Table: lock.TableName(first.op.SQL.Table), Terms: []lock.TermID{t.ID, next.ID}, Count: len(list), Proof: p.String()}
+	_, class := about(v.Code)
+	c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit)
 }
 
 // grantedBefore returns a term that was granted after t, and certainly before at.

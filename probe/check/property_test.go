@@ -91,10 +91,9 @@ func TestWideningNeverProvesMore(t *testing.T) {
 		}
 		// The order in which the ledger is told stays that of the original.
 		number := copied(in)
-		numbered := newCase(number)
-		numbered.events()
+		eventsOf(number.Ops)
 		for i := range wide.Ops {
-			for _, op := range numbered.ops {
+			for _, op := range number.Ops {
 				if same(op, in.Ops[i]) {
 					wide.Ops[i].Seq, wide.Ops[i].ReplySeq = op.Seq, op.ReplySeq
 				}

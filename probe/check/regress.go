@@ -21,16 +21,30 @@ type fenced struct {
 func (c *kase) fenceOf(t *lock.Term, w *write) (fenced, bool) {
 	table := w.op.SQL.Table
 	for _, a := range w.op.SQL.Set {
-		if a.Value.IsInt && c.ledger.FenceColumn(t.Lock, table, a.Column) {
+		if a.Value.IsInt && c.mayBeFence(t.Lock, table, a.Column) {
 			return fenced{t, w, a.Column, a.Value.Int}, true
 		}
 	}
 	for _, g := range w.op.SQL.Where {
-		if g.Op == "=" && g.Value.IsInt && c.ledger.FenceColumn(t.Lock, table, g.Column) {
+		if g.Op == "=" && g.Value.IsInt && c.mayBeFence(t.Lock, table, g.Column) {
 			return fenced{t, w, g.Column, g.Value.Int}, true
 		}
 	}
 	return fenced{}, false
+}
+
+// mayBeFence reports whether the column keeps the lock's fences, or may turn out
+// to when more of the history is known.
+func (c *kase) mayBeFence(id lock.LockID, table, column string) bool {
+	if c.horizon == lock.Never {
+		return c.ledger.FenceColumn(id, table, column)
+	}
+	return c.ledger.MayBeFence(id, table, column)
+}
+
+// unlessFence drops a finding if the column turns out not to keep the lock's fences.
+func (c *kase) unlessFence(f *finding, id lock.LockID, table, column string) {
+	f.unless = func() bool { return !c.carry.ledger.FenceColumn(id, table, column) }
 }
 
 type lockRow struct {
@@ -42,14 +56,15 @@ type lockRow struct {
 // fences finds LF105, one verdict for each write with a fence that is too low.
 func (c *kase) fences() {
 	r := &fencedRows{rows: map[lockRow][]fenced{}}
-	for _, t := range c.ledger.Terms() {
+	c.fenced = r
+	for _, t := range c.all {
 		for _, w := range c.ofTerm[t.ID].writes {
 			if f, ok := c.fenceOf(t, w); ok && !c.namedFence(w.op.SQL.Table, f.column) {
 				r.add(t.Lock, f)
 			}
 		}
 	}
-	for _, inv := range c.in.Invariants {
+	for _, inv := range c.setup.Invariants {
 		if inv.Kind == "fence" && inv.Table != "" {
 			c.invariantFences(inv, r)
 		}
@@ -77,8 +92,8 @@ func (r *fencedRows) add(id lock.LockID, f fenced) {
 }
 
 // namedFence reports whether a fence invariant names the column.
-func (c *kase) namedFence(table, column string) bool {
-	return slices.ContainsFunc(c.in.Invariants, func(inv Invariant) bool {
+func (c *carry) namedFence(table, column string) bool {
+	return slices.ContainsFunc(c.setup.Invariants, func(inv Invariant) bool {
 		return inv.Kind == "fence" && inv.Column == column && inv.Table != "" && lock.TableName(inv.Table) == lock.TableName(table)
 	})
 }
@@ -92,7 +107,7 @@ func (c *kase) invariantFences(inv Invariant, r *fencedRows) {
 		}
 		f := fenced{write: w, column: inv.Column}
 		if w.op.Term.Sure() {
-			f.term = c.ledger.Term(w.op.Term.ID)
+			f.term = c.byID[w.op.Term.ID]
 		}
 		if v, ok := fenceIn(w.op, inv.Column); ok {
 			f.fence = v
@@ -125,6 +140,9 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 	over := func(f fenced) lock.Instant { return f.write.over() }
 	slices.SortStableFunc(done, func(a, b fenced) int { return cmp.Compare(over(a), over(b)) })
 	var highest *fenced
+	if before, ok := c.highest[k]; ok {
+		highest = &before
+	}
 	for _, f := range list {
 		for len(done) > 0 && over(done[0]) <= f.write.lo {
 			if d := done[0]; highest == nil || d.fence >= highest.fence {
@@ -132,7 +150,7 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 			}
 			done = done[1:]
 		}
-		if highest != nil && highest.write != f.write && fell(*highest, f) && !c.setAnew(k, highest.write.lo, f.write.hi) {
+		if highest != nil && highest.write != f.write && c.dueOp(f.write.op) && fell(*highest, f) && !c.setAnew(k, highest.write.lo, f.write.hi) {
 			c.regression(k, *highest, f)
 		}
 	}
@@ -151,12 +169,14 @@ func fell(x, w fenced) bool {
 // between the two instants: its fence starts again then.
 func (c *kase) setAnew(k lockRow, from, to lock.Instant) bool {
 	reset := func(w *write) bool {
-		if !w.of(k.table) || !w.resets() || w.hi <= from || w.lo >= to {
-			return false
-		}
-		return w.row == k.row || w.op.Verb != "INSERT" && (w.row == unknownRow || strings.HasSuffix(w.row, "/"))
+		return w.resets() && w.hi > from && w.lo < to && w.concernsRow(k)
 	}
 	return slices.ContainsFunc(c.writes, reset) || slices.ContainsFunc(c.beside, reset)
+}
+
+// concernsRow reports whether what makes or removes rows may have been of this one.
+func (w *write) concernsRow(k lockRow) bool {
+	return w.of(k.table) && (w.row == k.row || w.op.Verb != "INSERT" && (w.row == unknownRow || strings.HasSuffix(w.row, "/")))
 }
 
 // resets reports whether a write may have made or removed rows.
@@ -175,22 +195,24 @@ func (c *kase) regression(k lockRow, x, w fenced) {
 			v.Terms = append(v.Terms, f.term.ID)
 		}
 	}
-	c.fallen[columnOf{k.table, k.column}]++
 	id := k.lock
-	if id.Key == "" {
-		id = c.guardOf(k, w)
+	if named := id.Key == ""; named {
+		c.fallen[columnOf{k.table, k.column}]++
+		c.emit(c.guardOf(k, w), v, x.write.op, x.write.commit, w.write.op, w.write.commit)
+		return
 	}
-	c.emit(id, v, x.write.op, x.write.commit, w.write.op, w.write.commit)
+	f := c.emit(id, v, x.write.op, x.write.commit, w.write.op, w.write.commit)
+	c.unlessFence(f, id, k.table, k.column)
 }
 
 // guardOf returns the lock to name for a column of an invariant: that of the
 // invariant, else the write's own. One that is for efficiency excuses nothing.
-func (c *kase) guardOf(k lockRow, w fenced) lock.LockID {
+func (c *carry) guardOf(k lockRow, w fenced) lock.LockID {
 	id := lock.LockID{}
 	if w.term != nil {
 		id = w.term.Lock
 	}
-	for _, inv := range c.in.Invariants {
+	for _, inv := range c.setup.Invariants {
 		if l := c.lockOf(inv); inv.Kind == "fence" && l.Key != "" && inv.Column == k.column && lock.TableName(inv.Table) == k.table {
 			id = l
 		}
@@ -211,66 +233,33 @@ func (f fenced) who() string {
 	return fmt.Sprintf("session %d", f.write.op.Session)
 }
 
-// readings finds LF105 in the two readings of a fence: it must not end lower
-// than it began, nor than what was accepted.
-func (c *kase) readings(inv Invariant, f *FenceFigure) {
-	top, from := inv.Start, "it began at %d"
-	if f.oneRow && f.Accepted > 0 && f.Highest > top {
-		top, from = f.Highest, "%d was accepted on its row"
-	}
-	if !f.Known || inv.End >= top || f.Regressions > 0 || f.anew {
-		return
-	}
-	p := let("F be what %q returned.", inv.Query)
-	p.say("Then F may not fall below %d, since "+from+".", top, top)
-	p.say("However it was %d at the end.", inv.End)
-	if f.Unnumbered == 0 && (f.Accepted == 0 || f.Lowest > inv.End) {
-		p.say("No write that was seen put a number so low: it was lowered past the proxy.")
-	}
-	k := lockRow{table: lock.TableName(inv.Table), column: inv.Column}
-	f.Regressions++
-	v := Verdict{Code: "LF105", Level: Proven, Table: k.table}
-	if len(c.in.Gaps) > 0 || inv.Table == "" {
-		v.Level = Likely
-		p.say("The row may have been made anew without being seen, so this is not proven.")
-	}
-	c.emit(c.guardOf(k, fenced{}), with(v, p))
-}
-
-// fenceFigure counts what was written to the column of a fence invariant.
-func (c *kase) fenceFigure(inv Invariant) FenceFigure {
-	f := FenceFigure{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column,
-		Start: inv.Start, End: inv.End, Known: inv.HasStart && inv.HasEnd}
-	table := lock.TableName(inv.Table)
-	own := &tally{c: c, inv: inv, conds: conditions(inv.Query)}
-	rows := map[string]bool{}
+// leaveFences keeps, of the writes that leave the view, each row's highest fence.
+func (c *kase) leaveFences(k *keeper) {
+	var anew []*write
 	for _, w := range slices.Concat(c.writes, c.beside) {
-		if !w.of(table) || inv.Table == "" {
-			continue
-		}
-		a, ok := w.assigns(inv.Column)
-		f.anew = f.anew || w.resets() && own.concerns(w)
-		switch {
-		case w.state == refused && (ok || slices.ContainsFunc(w.op.SQL.Where, func(g lock.Cond) bool { return g.Column == inv.Column })):
-			f.Rejected++
-		case w.state != accepted && w.state != uncertain || !ok || !own.concerns(w):
-		case w.state == uncertain || !a.Value.IsInt:
-			f.Unnumbered++
-		default:
-			rows[w.row] = true
-			f.accept(a.Value.Int)
+		if w.resets() && !k.keeps(w.id) {
+			anew = append(anew, w)
 		}
 	}
-	f.oneRow = len(rows) == 1 && !rows[unknownRow]
-	f.Regressions = c.fallen[columnOf{table, inv.Column}]
-	c.readings(inv, &f)
-	f.oneRow, f.anew = false, false
-	return f
+	for row, f := range c.highest {
+		if resetAfter(anew, row, f) {
+			delete(c.highest, row)
+		}
+	}
+	for row, list := range c.fenced.rows {
+		for _, f := range list {
+			if k.keeps(f.write.op) || resetAfter(anew, row, f) {
+				continue
+			}
+			if top, ok := c.highest[row]; (!ok || top.fence <= f.fence) && (ok || len(c.highest) < mostCells) {
+				c.highest[row] = f
+			}
+		}
+	}
 }
 
-func (f *FenceFigure) accept(n int64) {
-	if f.Accepted++; f.Accepted == 1 {
-		f.Lowest, f.Highest = n, n
-	}
-	f.Lowest, f.Highest = min(f.Lowest, n), max(f.Highest, n)
+// resetAfter reports whether one of the writes may have made the row anew after
+// the fence was written.
+func resetAfter(anew []*write, row lockRow, f fenced) bool {
+	return slices.ContainsFunc(anew, func(w *write) bool { return w.concernsRow(row) && w.hi > f.write.lo })
 }

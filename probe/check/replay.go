@@ -7,9 +7,10 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// An event is a request or a reply reaching the ledger.
+// An event is a request or a reply reaching the ledger, or the end of a session.
 type event struct {
 	op       *lock.Op
+	end      *End
 	reply    bool
 	numbered bool // by the daemon
 	seq      uint64
@@ -21,46 +22,40 @@ func answered(op *lock.Op) bool {
 	return op.R != 0 && op.Outcome != lock.Pending && op.Outcome != lock.Unknown
 }
 
-// replay tells the ledger of everything, in the order in which the daemon did.
-func (c *kase) replay() {
-	events := c.events()
-	survey := lock.NewSurvey(c.in.Declarations)
-	for _, op := range c.ops {
-		survey.Add(op)
+// replay passes on the events of a whole history and the ends of its sessions,
+// in the order in which the daemon saw them.
+func replay(events []event, ends []End, tell func(event)) {
+	placed, timed := inOrder(ends, events)
+	pass := func(ends []End) []End {
+		tell(event{end: &ends[0], seq: ends[0].Seq, at: ends[0].At})
+		return ends[1:]
 	}
-	c.ledger.Learn(survey)
-	placed, timed := c.ends(events)
 	last := map[uint64]int{}
 	for i, e := range events {
 		last[e.op.Session] = i
 	}
 	for i, e := range events {
 		for len(placed) > 0 && placed[0].Seq < e.seq {
-			placed = c.closed(placed)
+			placed = pass(placed)
 		}
 		for len(timed) > 0 && timed[0].At < e.at && last[timed[0].Session] < i {
-			timed = c.closed(timed)
+			timed = pass(timed)
 		}
-		c.tell(e)
+		tell(e)
 	}
 	for len(placed) > 0 {
-		placed = c.closed(placed)
+		placed = pass(placed)
 	}
 	for len(timed) > 0 {
-		timed = c.closed(timed)
+		timed = pass(timed)
 	}
 }
 
-func (c *kase) closed(ends []End) []End {
-	c.ledger.Closed(ends[0].Session, ends[0].At)
-	return ends[1:]
-}
-
-// ends returns the ends of sessions whose place is known, by it, and the others
+// inOrder returns the ends of sessions whose place is known, by it, and the others
 // by their instants. Without numbers in the ops nobody's place is known.
-func (c *kase) ends(events []event) (placed, timed []End) {
+func inOrder(ends []End, events []event) (placed, timed []End) {
 	numbered := slices.ContainsFunc(events, func(e event) bool { return e.numbered })
-	for _, e := range c.in.Ends {
+	for _, e := range ends {
 		if e.Seq != 0 && numbered {
 			placed = append(placed, e)
 		} else {
@@ -72,30 +67,6 @@ func (c *kase) ends(events []event) (placed, timed []End) {
 	return placed, timed
 }
 
-func (c *kase) tell(e event) {
-	if e.reply {
-		c.ledger.Reply(e.op)
-		return
-	}
-	c.ledger.Request(e.op)
-	if e.op.Kind == lock.Renew || e.op.Kind == lock.Store {
-		c.unsent(e.op)
-	}
-	if e.op.Kind == lock.Write && !e.op.Term.Sure() && len(c.ledger.OpenTerms(e.op.Actor)) == 0 {
-		if refused := c.ledger.Refusals(e.op.Actor); len(refused) > 0 {
-			c.strays = append(c.strays, stray{op: e.op, refused: clone(refused)})
-		}
-	}
-}
-
-// unsent tells the ledger that a renewal which never left the proxy had no effect,
-// as the end of its session told the daemon's: a history may lack that end.
-func (c *kase) unsent(op *lock.Op) {
-	if op.F == 0 && op.R == 0 && op.Outcome == lock.Failed {
-		c.ledger.Reply(op)
-	}
-}
-
 func clone(m map[lock.LockID]*lock.Op) map[lock.LockID]*lock.Op {
 	out := make(map[lock.LockID]*lock.Op, len(m))
 	for k, v := range m {
@@ -104,10 +75,9 @@ func clone(m map[lock.LockID]*lock.Op) map[lock.LockID]*lock.Op {
 	return out
 }
 
-// events lists requests and replies in order: by the daemon's numbers, and what
-// has none by its instant among those. It numbers the ops that have no number,
-// and sorts them.
-func (c *kase) events() []event {
+// eventsOf lists requests and replies in order: by the daemon's numbers, and what
+// has none by its instant among those. It numbers the ops that have no number.
+func eventsOf(ops []*lock.Op) []event {
 	var numbered, others []event
 	add := func(e event) {
 		if e.numbered = e.seq != 0; e.numbered {
@@ -116,7 +86,7 @@ func (c *kase) events() []event {
 			others = append(others, e)
 		}
 	}
-	for _, op := range c.ops {
+	for _, op := range ops {
 		add(event{op: op, seq: op.Seq, at: op.A})
 		if answered(op) {
 			add(event{op: op, reply: true, seq: op.ReplySeq, at: max(op.R, op.A)})
@@ -124,14 +94,7 @@ func (c *kase) events() []event {
 	}
 	slices.SortStableFunc(numbered, func(a, b event) int { return cmp.Compare(a.seq, b.seq) })
 	slices.SortStableFunc(others, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	events := number(interleave(numbered, others))
-	c.ops = c.ops[:0]
-	for _, e := range events {
-		if !e.reply {
-			c.ops = append(c.ops, e.op)
-		}
-	}
-	return events
+	return number(interleave(numbered, others))
 }
 
 // interleave puts each of the others before the first numbered event that is

@@ -10,19 +10,20 @@ import (
 
 // replayed tells a ledger of a history and returns the order of its requests
 // (positive) and replies (negative), by the ops' places in the list.
-func replayed(in Input) (c *kase, order []int) {
-	c = newCase(in)
-	ops := slices.Clone(c.ops)
-	for _, e := range c.events() {
+func replayed(in Input) (c *Judging, order []int) {
+	ops := make([]*lock.Op, len(in.Ops))
+	for i, op := range in.Ops {
+		own := *op
+		ops[i] = &own
+	}
+	for _, e := range eventsOf(ops) {
 		n := slices.Index(ops, e.op) + 1
 		if e.reply {
 			n = -n
 		}
 		order = append(order, n)
 	}
-	c = newCase(in)
-	c.replay()
-	return c, order
+	return told(in), order
 }
 
 func grantOf(seq, reply uint64, a, r lock.Instant) *lock.Op {

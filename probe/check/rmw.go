@@ -40,11 +40,10 @@ func (c *kase) readFrom(r *read) lock.Instant {
 	return r.op.F
 }
 
-// rmws lists the read-modify-writes of the cells whose writes were proven to
-// depend on reads, by cell.
-func (c *kase) rmws() map[cell][]*rmw {
+// rmws lists the read-modify-writes in view, by column.
+func (c *kase) rmws() map[columnOf][]*rmw {
 	candidates := map[columnOf][]*rmw{}
-	for _, t := range c.ledger.Terms() {
+	for _, t := range c.all {
 		if t.Marker {
 			continue
 		}
@@ -55,17 +54,7 @@ func (c *kase) rmws() map[cell][]*rmw {
 			}
 		}
 	}
-	out := map[cell][]*rmw{}
-	for column, list := range candidates {
-		all := c.dependent(column, list)
-		c.proven[column] = all
-		for _, m := range list {
-			if all || m.copy {
-				out[m.cell] = append(out[m.cell], m)
-			}
-		}
-	}
-	return out
+	return candidates
 }
 
 type columnOf struct{ table, column string }
@@ -104,36 +93,72 @@ func heard(r, w *lock.Op) bool {
 // the read.
 const cleanSections = 20
 
+// A columnState is what was seen of what sections wrote to a column less what they
+// had read of it.
+type columnState struct {
+	met      bool // there was a difference
+	step     int64
+	varied   bool // not all differences are the same, or one is not known
+	sections int  // that are clean
+	last     lock.TermID
+	bases    lock.Value // what they read
+	unsteady bool       // that was not always the same
+}
+
+// learn takes in the due ones of a column's read-modify-writes.
+func (c *kase) learn(column columnOf, list []*rmw) {
+	s := c.columns[column]
+	if s == nil {
+		if len(c.columns) >= mostCells {
+			return
+		}
+		s = &columnState{}
+		c.columns[column] = s
+	}
+	for _, m := range list {
+		if !m.vague && !s.varied && c.dueOp(m.write.op) {
+			s.learn(m)
+		}
+	}
+}
+
+func (s *columnState) learn(m *rmw) {
+	by, ok := m.put().Minus(m.base())
+	if !ok || s.met && by != s.step {
+		s.varied = true
+		return
+	}
+	s.step, s.met = by, true
+	if !clean(m) {
+		return
+	}
+	s.unsteady = s.unsteady || s.sections > 0 && !s.bases.Same(m.base())
+	if s.bases = m.base(); s.last != m.term.ID {
+		s.last = m.term.ID
+		s.sections++
+	}
+}
+
 // dependent reports whether writes of the column are proven to depend on reads
 // of it: an invariant names it as a counter, or the difference is constant. Where
-// what was read is always the same, so is the difference, and tells nothing.
-func (c *kase) dependent(column columnOf, list []*rmw) bool {
-	for _, inv := range c.in.Invariants {
+// what was read is always the same, so is the difference, and tells nothing. More
+// of the history may change that, except for maybe, which is for now only.
+func (c *carry) dependent(column columnOf, whole bool) certainty {
+	for _, inv := range c.setup.Invariants {
 		if inv.Kind != "fence" && inv.Column == column.column && lock.TableName(inv.Table) == column.table {
-			return true
+			return yes
 		}
 	}
-	var step int64
-	first := true
-	sections := map[lock.TermID]bool{}
-	steady := true
-	var before *rmw
-	for _, m := range list {
-		if m.vague {
-			continue
-		}
-		by, ok := m.put().Minus(m.base())
-		if !ok || !first && by != step {
-			return false
-		}
-		step, first = by, false
-		if clean(m) {
-			sections[m.term.ID] = true
-			steady = steady && (before == nil || before.base().Same(m.base()))
-			before = m
-		}
+	s := c.columns[column]
+	switch {
+	case s == nil, s.varied:
+		return no
+	case !whole:
+		return maybe
+	case s.step != 0 && s.unsteady && s.sections >= cleanSections:
+		return yes
 	}
-	return step != 0 && !steady && len(sections) >= cleanSections
+	return no
 }
 
 // clean reports whether the section ended, by its own release, within its lease.
@@ -164,7 +189,7 @@ func (c *kase) overwritten(m *rmw, dependent map[*write]bool) []*rmw {
 		if x.lo >= m.write.hi {
 			break
 		}
-		t := c.ledger.Term(x.op.Term.ID)
+		t := c.byID[x.op.Term.ID]
 		if x.state != accepted || dependent[x] || !x.op.Term.Sure() || t == m.term || !x.before(m.write) {
 			continue
 		}

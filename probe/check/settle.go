@@ -13,7 +13,8 @@ type txID struct{ session, n uint64 }
 type tx struct {
 	first  *lock.Op // its first statement
 	commit *lock.Op
-	undone bool // rolled back, or failed
+	last   *lock.Op // what ended it
+	undone bool     // rolled back, or failed
 	parts  []part
 }
 
@@ -48,6 +49,7 @@ const (
 // A write is a statement that assigns or deletes, with where its effect lies.
 type write struct {
 	op     *lock.Op
+	id     *lock.Op // the op in the record: another one for what a statement writes beside its own table
 	row    string
 	state  state
 	commit *lock.Op // of an explicit transaction
@@ -102,7 +104,6 @@ func (r *read) value(column string) lock.Value {
 
 // settle finds out what became of each transaction and each write.
 func (c *kase) settle() {
-	c.learnShapes()
 	for _, op := range c.ops {
 		if op.Proto == lock.Redis || op.Tx == 0 {
 			continue
@@ -120,11 +121,13 @@ func (c *kase) settle() {
 // judgeBeside notes what a statement writes beside its own table.
 func (c *kase) judgeBeside(op *lock.Op) {
 	for _, table := range op.SQL.Also {
-		c.beside = append(c.beside, c.judgeWrite(besideOf(op, table)))
+		w := c.judgeWrite(besideOf(op, table))
+		w.id = op
+		c.beside = append(c.beside, w)
 	}
 	if op.SQL.Cascade {
 		w := c.judgeWrite(besideOf(op, ""))
-		w.anywhere = true
+		w.id, w.anywhere = op, true
 		c.beside = append(c.beside, w)
 	}
 }
@@ -151,6 +154,9 @@ func (c *kase) txOf(op *lock.Op) *tx {
 }
 
 func (t *tx) note(op *lock.Op) {
+	if over(op) {
+		t.last = op
+	}
 	switch op.Kind {
 	case lock.Commit:
 		t.commit = op
@@ -170,7 +176,7 @@ func (t *tx) note(op *lock.Op) {
 }
 
 func (c *kase) judgeWrite(op *lock.Op) *write {
-	w := &write{op: op, row: c.rowOf(op)}
+	w := &write{op: op, id: op, row: c.rowOf(op)}
 	t := &tx{}
 	if op.Tx != 0 {
 		t = c.txOf(op)
@@ -222,7 +228,9 @@ func (c *kase) collect() {
 	c.collectActs()
 	for _, op := range c.ops {
 		if op.Term.Sure() && (op.SQL != nil || op.Kind == lock.Commit) {
-			c.did(op.Term.ID).ops = append(c.did(op.Term.ID).ops, op)
+			d := c.did(op.Term.ID)
+			d.ops = append(d.ops, op)
+			d.end = max(d.end, c.opEnd(op))
 		}
 		if op.SQL != nil && answered(op) && op.Outcome == lock.Done {
 			c.collectRead(op)
@@ -234,9 +242,10 @@ func (c *kase) collect() {
 	for _, list := range c.written {
 		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
 	}
-	for _, t := range c.ledger.Terms() {
+	for _, t := range c.all {
 		c.terms[t.Lock] = append(c.terms[t.Lock], t)
 		c.did(t.ID)
+		c.state(t.Lock).met(t)
 	}
 }
 
@@ -291,6 +300,15 @@ func (c *kase) collectWrite(w *write) {
 		k := cell{lock.TableName(w.op.SQL.Table), w.row, a.Column}
 		c.written[k] = append(c.written[k], w)
 	}
+}
+
+// assignsTo returns the value that a write puts into a column, if there is a write.
+func (w *write) assignsTo(column string) (lock.Value, bool) {
+	if w == nil {
+		return lock.Value{}, false
+	}
+	a, ok := w.assigns(column)
+	return a.Value, ok && !a.HasDelta
 }
 
 func (w *write) assigns(column string) (lock.Assign, bool) {

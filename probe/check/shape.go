@@ -9,8 +9,10 @@ import (
 
 // A shape is what the history's statements tell of one table.
 type shape struct {
-	mutable map[string]bool // assigned by an UPDATE or ON CONFLICT somewhere
-	keys    map[string]bool // compared with = somewhere
+	mutable  map[string]bool // assigned by an UPDATE or ON CONFLICT somewhere
+	keys     map[string]bool // compared with = somewhere
+	upserts  map[string]bool // of mutable: assigned by ON CONFLICT only
+	compared map[string]bool // compared somewhere, in whatever way
 	// For each column, what the UPDATEs that assign it may change.
 	updates map[string][][]string
 	seen    map[string]bool
@@ -21,7 +23,24 @@ type shape struct {
 	alone, many, split map[string]bool
 	echoed             map[string]bool // set to what the same statement demands of it
 	values             map[string]lock.Value
+	crowded            bool // there were too many rows to tell of each whether it is split
 }
+
+func newShape() *shape {
+	s := &shape{mutable: map[string]bool{}, keys: map[string]bool{}, upserts: map[string]bool{}, compared: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
+		echoed: map[string]bool{}}
+	s.forgetRows()
+	return s
+}
+
+func (s *shape) forgetRows() {
+	s.alone, s.many, s.split, s.crowded = map[string]bool{}, map[string]bool{}, map[string]bool{}, false
+	s.values = map[string]lock.Value{}
+}
+
+// mostRows is how many rows of a table are told apart when it is asked which were
+// chosen with two values of a column that changes.
+const mostRows = 1 << 15
 
 // A cell is one column of one row: of those rows that the same equality
 // conditions on columns that never change select. row is "?" when unknown.
@@ -29,39 +48,52 @@ type cell struct{ table, row, column string }
 
 const unknownRow = "?"
 
-func (c *kase) shapeOf(table string) *shape {
+func (k *Survey) shapeOf(table string) *shape {
 	table = lock.TableName(table)
-	s := c.shapes[table]
+	s := k.shapes[table]
 	if s == nil {
-		s = &shape{mutable: map[string]bool{}, keys: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
-			alone: map[string]bool{}, many: map[string]bool{}, split: map[string]bool{}, echoed: map[string]bool{}, values: map[string]lock.Value{}}
-		c.shapes[table] = s
+		s = newShape()
+		k.shapes[table] = s
 	}
 	return s
 }
 
-func (c *kase) learnShapes() {
-	for _, op := range c.ops {
-		if op.SQL == nil || op.Kind != lock.Read && op.Kind != lock.Write {
+func (c *carry) shapeOf(table string) *shape { return c.known.shapeOf(table) }
+
+// learnShape takes in a statement. What is known of columns that change decides
+// how rows are named: if that changes after rows were, the survey is to be made again.
+func (k *Survey) learnShape(op *lock.Op) {
+	if op.SQL == nil || op.Kind != lock.Read && op.Kind != lock.Write {
+		return
+	}
+	s := k.shapeOf(op.SQL.Table)
+	if !k.second {
+		if op.Kind == lock.Write {
+			k.restless = s.learn(op) || k.restless
+		}
+		k.restless = s.learnKeys(op) || k.restless
+	}
+	if !op.SQL.Opaque && op.Verb != "INSERT" {
+		s.learnRow(op)
+	}
+}
+
+// learnKeys notes the columns that a statement compares, and reports whether that
+// tells of one that it does not change after all.
+func (s *shape) learnKeys(op *lock.Op) (changed bool) {
+	for _, w := range op.SQL.Where {
+		s.compared[w.Column] = true
+		if w.Op != "=" || s.keys[w.Column] {
 			continue
 		}
-		s := c.shapeOf(op.SQL.Table)
-		for _, w := range op.SQL.Where {
-			if w.Op == "=" {
-				s.keys[w.Column] = true
-			}
+		s.keys[w.Column] = true
+		if s.upserts[w.Column] {
+			delete(s.mutable, w.Column)
+			delete(s.upserts, w.Column)
+			changed = true
 		}
 	}
-	for _, op := range c.ops {
-		if op.SQL != nil && op.Kind == lock.Write {
-			c.shapeOf(op.SQL.Table).learn(op)
-		}
-	}
-	for _, op := range c.ops {
-		if op.SQL != nil && !op.SQL.Opaque && op.Verb != "INSERT" && (op.Kind == lock.Read || op.Kind == lock.Write) {
-			c.shapeOf(op.SQL.Table).learnRow(op)
-		}
-	}
+	return changed
 }
 
 // learnRow notes by what a statement chose its rows.
@@ -94,9 +126,17 @@ func (s *shape) learnRow(op *lock.Op) {
 
 // differs notes that a row was chosen by a value of one more column.
 func (s *shape) differs(row, column string, v lock.Value) {
+	if s.crowded || s.split[row] {
+		return
+	}
 	k := row + " " + column
-	if old, ok := s.values[k]; ok && !old.Same(v) {
+	old, ok := s.values[k]
+	if ok && !old.Same(v) {
 		s.split[row] = true
+	}
+	if len(s.values) >= mostRows && !ok || len(s.split) >= mostRows {
+		s.crowded, s.values, s.split = true, nil, nil
+		return
 	}
 	s.values[k] = v
 }
@@ -108,7 +148,7 @@ func (s *shape) needed(op *lock.Op, parts []string) []string {
 		column, _, _ := strings.Cut(part, "=")
 		rest := slices.Delete(slices.Clone(parts), i, i+1)
 		row := rowName(op, rest)
-		if name := namedBy(row); s.echoed[column] && len(rest) > 0 && s.alone[name] && !s.many[name] && !s.split[row] {
+		if name := namedBy(row); s.echoed[column] && len(rest) > 0 && s.alone[name] && !s.many[name] && !s.isSplit(row) {
 			return s.needed(op, rest)
 		}
 	}
@@ -119,8 +159,13 @@ func (s *shape) needed(op *lock.Op, parts []string) []string {
 // column that changes.
 func (s *shape) ambiguous(row string) bool {
 	name := namedBy(row)
-	return s.split[row] && (!s.alone[name] || s.many[name])
+	return s.isSplit(row) && (!s.alone[name] || s.many[name])
 }
+
+// guards reports whether statements compare the column though it changes.
+func (s *shape) guards(column string) bool { return s.mutable[column] && s.compared[column] }
+
+func (s *shape) isSplit(row string) bool { return s.crowded || s.split[row] }
 
 // unchanged reports whether a statement assigns to a column what it demands of it.
 func unchanged(op *lock.Op, a lock.Assign) bool {
@@ -129,31 +174,48 @@ func unchanged(op *lock.Op, a lock.Assign) bool {
 	})
 }
 
-func (s *shape) learn(op *lock.Op) {
+// learn notes what a write assigns, and reports whether a column by which rows
+// were told apart is found to change, or to be only demanded as it is.
+func (s *shape) learn(op *lock.Op) (changed bool) {
 	s.opaque = s.opaque || op.SQL.Opaque
 	if op.Verb == "INSERT" && !op.SQL.Upsert {
-		return
+		return false
 	}
 	var sets, columns []string
 	for _, a := range op.SQL.Set {
 		columns = append(columns, a.Column)
 		if unchanged(op, a) {
+			changed = changed || s.keys[a.Column] && !s.echoed[a.Column]
 			s.echoed[a.Column] = true
 			continue
 		}
 		sets = append(sets, a.Column)
-		if op.Verb != "INSERT" || !s.keys[a.Column] {
-			s.mutable[a.Column] = true
-		}
+		changed = s.changes(a.Column, op.Verb == "INSERT") || changed
 	}
 	text := strings.Join(columns, ",") + ">" + strings.Join(sets, ",")
 	if s.seen[text] || op.Verb == "INSERT" {
-		return
+		return changed
 	}
 	s.seen[text] = true
 	for _, column := range columns {
 		s.updates[column] = append(s.updates[column], sets)
 	}
+	return changed
+}
+
+// changes notes that a column is assigned, by ON CONFLICT or by an UPDATE.
+func (s *shape) changes(column string, upsert bool) (changed bool) {
+	if !upsert {
+		delete(s.upserts, column)
+	}
+	if s.mutable[column] || upsert && s.keys[column] {
+		return false
+	}
+	s.mutable[column] = true
+	if upsert {
+		s.upserts[column] = true
+	}
+	return s.keys[column]
 }
 
 // rowOf returns which row a statement is about, as far as its conditions tell.

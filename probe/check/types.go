@@ -44,6 +44,12 @@ type Input struct {
 	Invariants   []Invariant
 }
 
+// A Setup is what is known of a history beside what happened in it.
+type Setup struct {
+	Declarations []lock.Declaration
+	Invariants   []Invariant
+}
+
 // A Class says what a verdict means for the outcome of a run.
 type Class string
 
@@ -111,9 +117,6 @@ type FenceFigure struct {
 	Unnumbered                 int // writes of it without an answer, or whose number is not known
 	Start, End                 int64
 	Known                      bool
-
-	oneRow bool // all the accepted writes are of one row
-	anew   bool // the row may have been made anew
 }
 
 // Facts are what was seen.

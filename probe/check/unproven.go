@@ -7,18 +7,23 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
+// An unprovenColumn counts late writes of a column that rest on the same premises.
+type unprovenColumn struct {
+	Unproven
+	on []*premise // of the cycles that the writes may be part of
+}
+
 // unproven lists the columns whose late writes could not be judged: nothing
 // shows whether they were computed from what had been read.
 func (c *kase) unproven() {
-	at := map[columnOf]int{}
 	for _, id := range c.lockIDs() {
 		for i, t := range c.terms[id] {
 			if t.Marker {
 				continue
 			}
 			for _, w := range c.ofTerm[t.ID].writes {
-				if c.late(t, w, c.terms[id][i+1:]) {
-					c.unprovenWrite(t, w, at)
+				if c.dueOp(w.op) && c.late(t, w, c.terms[id][i+1:]) {
+					c.unprovenWrite(t, w)
 				}
 			}
 		}
@@ -28,35 +33,63 @@ func (c *kase) unproven() {
 // late reports whether an UPDATE was accepted after the lease of its term, or,
 // where nothing guards it, after the next grant.
 func (c *kase) late(t *lock.Term, w *write, later []*lock.Term) bool {
-	if w.state != accepted || c.cycled[w] || w.op.Verb != "UPDATE" {
+	if w.state != accepted || c.inCycle(w) == yes || w.op.Verb != "UPDATE" {
 		return false
 	}
 	return t.Dead(w.lo) || len(c.guards(w.op)) == 0 && grantedBefore(t, later, w.lo) != nil
 }
 
-func (c *kase) unprovenWrite(t *lock.Term, w *write, at map[columnOf]int) {
+func (c *kase) unprovenWrite(t *lock.Term, w *write) {
 	table := lock.TableName(w.op.SQL.Table)
 	for _, a := range w.op.SQL.Set {
-		column := columnOf{table, a.Column}
-		if a.HasDelta || !a.Value.Known() || c.judged(column) || c.versioned(w, a.Column) || c.claimedBy(t, w) {
+		if a.HasDelta || !a.Value.Known() || c.versioned(w, a.Column) || c.claimedBy(t, w) {
 			continue
 		}
-		if _, ok := at[column]; !ok {
-			at[column] = len(c.out.Facts.Unproven)
-			c.out.Facts.Unproven = append(c.out.Facts.Unproven, Unproven{Table: table, Column: a.Column, Where: c.whereOf(w.op)})
+		if u := c.unprovenColumn(table, a.Column, w); u != nil {
+			u.Writes++
+			u.Number = u.Number || a.Value.IsInt || a.Value.IsRel
 		}
-		u := &c.out.Facts.Unproven[at[column]]
-		u.Writes++
-		u.Number = u.Number || a.Value.IsInt || a.Value.IsRel
 	}
 }
 
-// judged reports whether writes of the column were looked through for lost
+func (c *kase) unprovenColumn(table, column string, w *write) *unprovenColumn {
+	on := c.cycled[w]
+	for _, u := range c.unproved {
+		if u.Table == table && u.Column == column && slices.EqualFunc(u.on, on, func(a, b *premise) bool { return *a == *b }) {
+			return u
+		}
+	}
+	if len(c.unproved) >= mostTables {
+		return nil
+	}
+	u := &unprovenColumn{Unproven{Table: table, Column: column, Where: c.whereOf(w.op)}, on}
+	c.unproved = append(c.unproved, u)
+	return u
+}
+
+// sumUnproven leaves out what turned out to be judged, or part of a cycle.
+func (c *carry) sumUnproven() {
+	list := &c.out.Facts.Unproven
+	for _, u := range c.unproved {
+		if c.isJudged(columnOf{u.Table, u.Column}) || slices.ContainsFunc(u.on, c.holds) {
+			continue
+		}
+		at := slices.IndexFunc(*list, func(o Unproven) bool { return o.Table == u.Table && o.Column == u.Column })
+		if at < 0 {
+			*list = append(*list, u.Unproven)
+			continue
+		}
+		(*list)[at].Writes += u.Writes
+		(*list)[at].Number = (*list)[at].Number || u.Number
+	}
+}
+
+// isJudged reports whether writes of the column were looked through for lost
 // updates, or are none: an invariant names it, it keeps fences, or they were
 // proven to depend on what was read.
-func (c *kase) judged(column columnOf) bool {
-	return c.proven[column] || c.ledger.IsFence(column.table, column.column) ||
-		slices.ContainsFunc(c.in.Invariants, func(inv Invariant) bool {
+func (c *carry) isJudged(column columnOf) bool {
+	return c.dependent(column, true) == yes || c.ledger.IsFence(column.table, column.column) ||
+		slices.ContainsFunc(c.setup.Invariants, func(inv Invariant) bool {
 			return inv.Column == column.column && lock.TableName(inv.Table) == column.table
 		})
 }

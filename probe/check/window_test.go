@@ -1,0 +1,80 @@
+package check
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// What is found does not depend on how much is judged at once.
+func TestAWindowFindsWhatTheWholeDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := simulate(rapid.Uint64().Draw(t, "seed"), simConfig{
+			workers:  rapid.IntRange(1, 4).Draw(t, "workers"),
+			sections: rapid.IntRange(20, 60).Draw(t, "sections"),
+			lease:    500 * time.Millisecond,
+			fenced:   rapid.SampledFrom([]string{"0", "1", "claim"}).Draw(t, "fenced"),
+			broken:   rapid.SampledFrom([]string{"", "", "no-nx", "blind-del"}).Draw(t, "broken"),
+			pauses:   rapid.SampledFrom([]float64{0, 0.01, 0.05}).Draw(t, "pauses"),
+			pause:    time.Duration(rapid.IntRange(1, 800).Draw(t, "pause")) * time.Millisecond,
+			latency:  rapid.SampledFrom([]time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 15 * time.Millisecond}).Draw(t, "latency"),
+		})
+		in := s.input()
+		if rapid.Bool().Draw(t, "unnamed") {
+			in.Invariants = nil
+		}
+		sameInWindows(t, in, rapid.IntRange(1, 200).Draw(t, "window"))
+	})
+}
+
+func sameInWindows(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, in Input, window int) {
+	t.Helper()
+	whole := judge(in, len(in.Ops)+1, mostKept).result()
+	parts := judge(in, window, mostKept).result()
+	if got, want := summary(parts), summary(whole); !slices.Equal(got, want) {
+		t.Fatalf("in windows of %d: %q\nat once: %q", window, got, want)
+	}
+	whole.Verdicts, parts.Verdicts = nil, nil
+	sortOverlaps(whole.Facts.Overlaps)
+	sortOverlaps(parts.Facts.Overlaps)
+	if !slices.Equal(parts.Facts.Overlaps, whole.Facts.Overlaps) {
+		t.Fatalf("in windows of %d other overlaps: %d, %d", window, len(parts.Facts.Overlaps), len(whole.Facts.Overlaps))
+	}
+	parts.Facts.Overlaps = whole.Facts.Overlaps
+	if !reflect.DeepEqual(parts, whole) {
+		t.Fatalf("in windows of %d:\n%+v\nat once:\n%+v", window, parts, whole)
+	}
+}
+
+func sortOverlaps(list []Overlap) {
+	slices.SortFunc(list, func(a, b Overlap) int { return int(a.A)*1e6 + int(a.B) - int(b.A)*1e6 - int(b.B) })
+}
+
+func TestGoldenInWindows(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no golden histories", err)
+	}
+	for _, path := range paths {
+		t.Run(path, func(t *testing.T) {
+			s, err := readScript(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for window := 1; window < 8; window++ {
+				sameInWindows(t, s.in, window)
+			}
+		})
+	}
+}
+
+func TestAnyHistoryInWindows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { sameInWindows(t, anyInput(t), rapid.IntRange(1, 50).Draw(t, "window")) })
+}
