@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 	"time"
 
@@ -73,58 +72,12 @@ func (t *Tracker) hash(b []byte) lock.Value {
 
 // ttl reads a lifetime; 0 for what the server will not take.
 func (t *Tracker) ttl(b []byte, seconds bool) time.Duration {
-	n, ok := parseInt(b)
-	if !ok || n <= 0 {
-		return 0
-	}
-	unit := time.Millisecond
-	if seconds {
-		unit = time.Second
-	}
-	if n > math.MaxInt64/int64(unit) {
-		return math.MaxInt64
-	}
-	return time.Duration(n) * unit
-}
-
-// options are those of a SET.
-type options struct {
-	nx, xx, get, expires bool
-	compared             bool // IFEQ
-	operand              []byte
-	ttl                  time.Duration
-}
-
-func (t *Tracker) setOptions() options {
-	var o options
-	r := &t.req
-	for i := 3; i < len(r.args); i++ {
-		arg := r.arg(i)
-		is := func(name string) bool { return bytes.EqualFold(arg, []byte(name)) }
-		switch {
-		case is("NX"):
-			o.nx = true
-		case is("XX"):
-			o.xx = true
-		case is("GET"):
-			o.get = true
-		case is("EX"), is("PX"):
-			i++
-			o.expires, o.ttl = true, t.ttl(r.arg(i), is("EX"))
-		case is("EXAT"), is("PXAT"):
-			i++
-			o.expires = true
-		case is("IFEQ"):
-			i++
-			o.compared, o.operand = true, r.arg(i)
-		}
-	}
-	return o
+	return readLease(b, seconds, false).ttl
 }
 
 func (t *Tracker) buildSet() *ask {
-	o := t.setOptions()
-	op := lock.Op{TTL: o.ttl}
+	o := readOptions(&t.req, 3)
+	op := lock.Op{TTL: o.ttl, Until: o.until}
 	token, read := t.req.arg(2), readOK
 	switch {
 	case o.nx:
@@ -132,7 +85,7 @@ func (t *Tracker) buildSet() *ask {
 		if o.get {
 			read = readAbsent
 		}
-	case o.compared:
+	case o.eq && !o.digest:
 		op.Kind, op.Guarded, token = lock.Renew, true, o.operand
 		if o.get {
 			read = readUnclear
@@ -166,16 +119,12 @@ func (t *Tracker) buildDel() *ask {
 }
 
 func (t *Tracker) buildExpire() *ask {
-	r := &t.req
-	n, ok := parseInt(r.arg(2))
-	if ok && n <= 0 {
+	e, ok := readExpire(t.req.plan.cmd.name, &t.req)
+	if ok && e.n <= 0 {
 		return t.single(readCount, lock.Op{Kind: lock.Release})
 	}
-	op := lock.Op{Kind: lock.Renew}
-	if name := r.plan.cmd.name; name == "EXPIRE" || name == "PEXPIRE" {
-		op.TTL = t.ttl(r.arg(2), name == "EXPIRE")
-	}
-	if r.argc > 3 {
+	op := lock.Op{Kind: lock.Renew, TTL: e.ttl, Until: e.until}
+	if t.req.argc > 3 {
 		return t.single(readChanged, op)
 	}
 	return t.single(readCount, op)

@@ -24,6 +24,7 @@ type Scripts struct {
 	known map[digest]*program
 	order []digest // oldest first
 	bytes int
+	roles roles
 }
 
 type digest [sha1.Size]byte
@@ -38,7 +39,7 @@ func (s *Scripts) learn(text []byte) *program {
 		return p
 	}
 	p := classify(text)
-	p.bytes = p.cost()
+	p.bytes, p.purpose = p.cost(), purposeOf(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q := s.known[sum]; q != nil {
@@ -134,6 +135,8 @@ type program struct {
 	own    int
 	hasOwn bool
 	vague  bool // a refusal may answer any number or text, such as a PTTL
+	// purpose is what the text suggests of a script that has no effect.
+	purpose effect
 }
 
 type effect uint8

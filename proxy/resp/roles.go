@@ -1,0 +1,158 @@
+package resp
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A roles remembers what scripts and functions were seen to do to locks: a call
+// that is refused shows as nothing but readings of the lock's key, and then what it
+// was meant for is told by what others of the same script did. At most 1024 are
+// remembered.
+type roles struct {
+	mu    sync.Mutex
+	known map[string]*role
+	line  []string
+}
+
+// A role is what calls of one script did.
+type role struct {
+	acquires, renews, releases bool
+
+	key    int // which of KEYS was the lock, from 1; 0: none, or not the same one each time
+	token  int // which of ARGV was the token, likewise
+	member bool
+}
+
+func (r *roles) of(script string) (role, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.known[script]; known != nil {
+		return *known, true
+	}
+	return role{}, false
+}
+
+// saw notes what a call has come to.
+func (r *roles) saw(script string, kind lock.Kind, key, token int, member bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.known[script]
+	if known == nil {
+		known = &role{key: key, token: token, member: member}
+		r.add(script, known)
+	}
+	switch kind {
+	case lock.Acquire:
+		known.acquires = true
+	case lock.Renew:
+		known.renews = true
+	case lock.Release:
+		known.releases = true
+	}
+	if known.key != key {
+		known.key = 0
+	}
+	if known.token != token {
+		known.token = 0
+	}
+}
+
+func (r *roles) add(script string, known *role) {
+	if r.known == nil {
+		r.known = make(map[string]*role)
+	}
+	if len(r.line) >= maxScripts {
+		delete(r.known, r.line[0])
+		r.line = r.line[1:]
+	}
+	r.known[script] = known
+	r.line = append(r.line, script)
+}
+
+// kind says what a call was meant for that had no success.
+func (r role) kind() (lock.Kind, bool) {
+	switch {
+	case r.acquires:
+		return lock.Acquire, true
+	case r.renews && !r.releases:
+		return lock.Renew, true
+	case r.releases && !r.renews:
+		return lock.Release, true
+	}
+	return lock.Other, false
+}
+
+// learn notes what an op shows of its key and of its script.
+func (x *reckoning) learn(op *lock.Op) {
+	holds := op.Outcome == lock.Granted || op.Outcome == lock.Done && (op.Guarded || op.Member)
+	if op.Kind == lock.Store || op.Kind == lock.Fence || !holds && !op.NX {
+		return
+	}
+	sh := x.s.shade(Ref{op.DB, op.Key})
+	sh.lock = true
+	if !holds {
+		return
+	}
+	sh.hold(op.Token)
+	key := slices.IndexFunc(x.call.Keys, func(k []byte) bool { return string(k) == op.Key })
+	x.s.scripts.roles.saw(x.call.Script, op.Kind, key+1, x.place(op.Token), op.Member)
+}
+
+// place returns which argument a token is, from 1; 0 if it is none.
+func (x *reckoning) place(token lock.Value) int {
+	if x.s.hash == nil || !token.Known() {
+		return 0
+	}
+	return 1 + slices.IndexFunc(x.call.Args, func(arg []byte) bool { return arg != nil && x.s.hash.Of(arg).Same(token) })
+}
+
+// refused adds what the call was refused: it has only read the keys of locks. If
+// it had success with others, then it was meant for the same.
+func (x *reckoning) refused() {
+	kind, known := x.meant()
+	for _, k := range x.traces {
+		if !k.looked || k.wrote || x.find(k, lock.Value{}) != nil || !x.isLock(k) || len(x.parts) > 0 && !k.compared {
+			continue
+		}
+		r, _ := x.s.scripts.roles.of(x.call.Script)
+		op := lock.Op{Kind: kind, Outcome: lock.NotHeld, Token: x.asks(r)}
+		op.Member = r.member && k.now.Type != String
+		switch {
+		case kind == lock.Acquire && len(x.parts) > 0:
+			continue
+		case kind == lock.Acquire && r.renews && x.s.keys[k.key].held(op.Token):
+			op.Kind, op.Guarded = lock.Renew, true
+		case kind == lock.Acquire:
+			op.Outcome, op.NX = lock.Refused, true
+		case known:
+			op.Guarded = true
+		}
+		x.add(k, op)
+	}
+}
+
+// asks returns the token of a call that is refused.
+func (x *reckoning) asks(r role) lock.Value {
+	if len(x.parts) > 0 {
+		return x.parts[0].op.Token
+	}
+	if arg := r.token - 1; arg >= 0 && arg < len(x.call.Args) && x.call.Args[arg] != nil && x.s.hash != nil {
+		return x.s.hash.Of(x.call.Args[arg])
+	}
+	return lock.Value{}
+}
+
+// meant says what a call is for of which only readings show.
+func (x *reckoning) meant() (lock.Kind, bool) {
+	if len(x.parts) > 0 {
+		return x.parts[0].op.Kind, x.parts[0].op.Kind != lock.Acquire
+	}
+	r, _ := x.s.scripts.roles.of(x.call.Script)
+	if kind, ok := r.kind(); ok {
+		return kind, true
+	}
+	return x.s.scripts.purpose(x.call.Script)
+}
