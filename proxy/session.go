@@ -63,6 +63,11 @@ type flow struct {
 	asked   lock.Instant // when it was, if the mark waits
 	arrived []arrival
 	landing []landing // replies handed to the driver and not reported as written
+
+	// Requests that were let pass and go with those that are decided next, since
+	// they begin at the same byte: several ops of one message.
+	along   []*lock.Op
+	alongAt int64
 }
 
 type arrival struct {
@@ -260,7 +265,7 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 	switch m.Kind {
 	case wire.Request:
-		m.Op.F = now
+		f.goes(m, now)
 		if m.Op.Seq != 0 {
 			s.asked = append(s.asked, m.Op)
 			if s.watcher != nil {
@@ -279,6 +284,29 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 			s.done = append(s.done, m.Op)
 		}
 	}
+}
+
+// goes notes that a request goes on now, and with it those that begin at the same
+// byte: what it waited for, they have waited for.
+func (f *flow) goes(m wire.Mark, now lock.Instant) {
+	if m.Start != f.alongAt {
+		f.along, f.alongAt = f.along[:0], m.Start
+	}
+	f.along = append(f.along, m.Op)
+	for _, op := range f.along {
+		op.F = now
+	}
+}
+
+// stopped returns the requests that wait at the mark at hand and were never sent.
+func (f *flow) stopped() []*lock.Op {
+	if !f.known || len(f.marks) == 0 {
+		return nil
+	}
+	if m := f.marks[0]; m.Start == f.alongAt {
+		return append(f.along, m.Op)
+	}
+	return []*lock.Op{f.marks[0].Op}
 }
 
 // forget takes an op off the list, where it mostly is the first, and reports
@@ -346,9 +374,9 @@ const NotSent = "not-sent"
 func (s *Session) Close(now lock.Instant) []*lock.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.flows[ToUpstream]; f.known && len(f.marks) > 0 {
-		op := f.marks[0].Op
-		op.Outcome, op.Err = lock.Failed, NotSent
+	for _, op := range s.flows[ToUpstream].stopped() {
+		s.forget(op)
+		op.Outcome, op.Err, op.F = lock.Failed, NotSent, 0
 		s.done = append(s.done, op)
 	}
 	s.hearOut(now)
