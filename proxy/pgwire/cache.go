@@ -115,7 +115,7 @@ const (
 
 // weight returns about how many bytes the lists of a template take.
 func (t *template) weight() int {
-	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)) + 32*(len(t.shape.Columns)+len(t.also)+len(t.shape.Also))
+	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)+2*len(t.holds)) + 32*(len(t.shape.Columns)+len(t.also)+len(t.shape.Also))
 	if t.inner != nil {
 		n += templateBytes + t.inner.weight()
 	}

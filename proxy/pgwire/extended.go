@@ -86,13 +86,13 @@ func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
 	if st.bare() || !matters && st.tmpl.kind == lock.Read {
 		return st.tmpl.bare
 	}
-	p := &portal{detail: detail{stmt: st}, binding: c.parameters(t.opt.Hash, st.oids, st.tmpl.params())}
+	p := &portal{detail: detail{stmt: st}, binding: c.parameters(t.opt.Hash, st.oids, st.tmpl.params)}
 	p.formats = c.formats().keep()
 	if c.bad {
 		p.formats.unknown = true
 	}
 	p.sql = st.tmpl.fill(p.binding)
-	p.weight = weighs(p.sql, p.binding)
+	p.weight = weighs(p.sql, p.binding) + int32(len(st.tmpl.holds))
 	return p
 }
 
@@ -142,7 +142,7 @@ func (t *Tracker) askExecute(m *message) {
 		start = g.start
 		t.claim(g.length)
 	}
-	t.mark(run.op, start, m.end)
+	t.markAll(&run.doing, start, m.end)
 }
 
 // fetch notes what an Execute does that makes no op of its portal.
@@ -163,21 +163,25 @@ func (t *Tracker) execute(p *portal, a *asked) {
 	}
 	tm := p.stmt.tmpl
 	change := t.affect(tm)
-	inner, args := t.resolve(tm, p.binding)
-	if inner == nil || !t.matters(inner) {
+	from := binding(p.binding)
+	inner, args := t.resolve(tm, from)
+	var d doing
+	if inner == tm {
+		d = t.do(tm, from, p.sql)
+	} else if inner != nil {
+		d = t.do(inner, args, nil)
+	}
+	if d.none() {
 		if a.fetch(p); change != nil {
 			a.more = change.detail()
 		}
 		return
 	}
-	run, sql := p, p.sql
-	if inner != tm {
-		sql = inner.fill(args)
-	}
+	run := p
 	if inner != tm || p.shared() {
-		run = &portal{detail: detail{stmt: &statement{tmpl: inner}, weight: weighs(sql, nil)}, formats: p.formats}
+		run = &portal{detail: detail{stmt: &statement{tmpl: inner}, weight: d.burden()}, formats: p.formats}
 	}
-	run.run, run.change, run.op = run, change, t.op(inner, sql)
+	run.run, run.change, run.doing = run, change, d
 	a.more = &run.detail
 	if hidden(inner.verb) {
 		a.is |= mayCommit
@@ -240,7 +244,10 @@ func (t *Tracker) takeDescription(a *asked, m *message) bool {
 func (t *Tracker) takeExecute(a *asked, m *message) bool {
 	switch m.typ {
 	case 'D':
-		t.takeRow(m, t.replying(), a.run())
+		if d := t.replying(); d != nil {
+			p := a.run()
+			t.takeRow(m, d, p.stmt.tmpl, p.stmt.columns, p.formats)
+		}
 	case 'G', 'H':
 		a.is &^= copying
 		if m.typ == 'G' {
@@ -263,9 +270,8 @@ func (t *Tracker) executed(a asked, m *message) {
 		t.dropSwallowed()
 	}
 	if run := a.run(); run != nil {
-		op := run.op
-		run.op = nil
-		t.complete(op, run.stmt.tmpl, m)
+		t.complete(&run.doing, run.stmt.tmpl, m)
+		run.doing = doing{}
 	}
 	t.confirm(a.change())
 	if m.typ != 'C' {

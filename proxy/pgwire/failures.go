@@ -22,7 +22,7 @@ func (t *Tracker) answerError(m *message) {
 		t.failQuery(a, m, state)
 	case 'S', 'F':
 	default:
-		op := t.replying()
+		d := t.replying()
 		t.failing = true
 		if a.typ == 'P' && a.n != 0 {
 			t.live = nil // Postgres drops it before it reads the text
@@ -33,8 +33,8 @@ func (t *Tracker) answerError(m *message) {
 		if a.has(mayCommit) {
 			t.runsCode()
 		}
-		if op != nil {
-			t.fail(op, m, state)
+		if d != nil {
+			t.fail(d, m, state)
 		}
 	}
 }
@@ -49,23 +49,25 @@ func (t *Tracker) failQuery(a *asked, m *message, state string) {
 	t.revertItems(q)
 	left := q.items[q.at:]
 	q.at = len(q.items)
-	for _, it := range left {
-		if it.op != nil {
-			t.fail(it.op, m, state)
-		}
+	for i := range left {
+		t.fail(&left[i].doing, m, state)
 		state = skipped
 	}
 }
 
-func (t *Tracker) fail(op *lock.Op, m *message, state string) {
-	if t.phase != running {
+// fail says of an execution that it failed.
+func (t *Tracker) fail(d *doing, m *message, state string) {
+	if t.phase != running || d.none() {
 		return
 	}
-	op.Outcome, op.Err = lock.Failed, state
-	if hidden(op.Verb) && state != skipped && !t.tx.open {
-		op.Outcome = lock.Unknown // what it committed before it failed stays
+	d.failLocks(state)
+	if op := d.op; op != nil {
+		op.Outcome, op.Err = lock.Failed, state
+		if hidden(op.Verb) && state != skipped && !t.tx.open {
+			op.Outcome = lock.Unknown // what it committed before it failed stays
+		}
 	}
-	t.finish(op, nil, m)
+	t.finish(d, nil, m)
 }
 
 // answerReady takes a ReadyForQuery: it ends a Query, a FunctionCall, a Sync,
@@ -138,18 +140,16 @@ func (t *Tracker) revertItems(q *query) {
 // skipOps fails the ops of a request that upstream passed over.
 func (t *Tracker) skipOps(a *asked, m *message) {
 	if run := a.run(); run != nil {
-		if run.op.Outcome == lock.Pending {
-			t.fail(run.op, m, skipped)
+		if run.pending() {
+			t.fail(&run.doing, m, skipped)
 		}
-		run.op = nil
+		run.doing = doing{}
 	}
 	q := a.query()
 	if q == nil {
 		return
 	}
-	for _, it := range q.items {
-		if it.op != nil {
-			t.fail(it.op, m, skipped)
-		}
+	for i := range q.items {
+		t.fail(&q.items[i].doing, m, skipped)
 	}
 }

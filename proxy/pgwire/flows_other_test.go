@@ -66,14 +66,20 @@ var otherFlows = []flow{
 		fe{p("", "set a = 1"), b("", ""), dp(""), e(""), syn}, be{parsed, boundOK, noData, c("SET"), z('I')},
 		fe{p("", "select 1 from pg_class"), b("", ""), dp(""), e(""), syn}, be{parsed, boundOK, rowd("x", 23), c("SELECT 0"), z('I')},
 	}, `
+		ask LOCK table:counter acquire tx1i [Q]
 		ask LOCK counter other tx1i [Q]
 		ask TRUNCATE counter write tx1i [Q]
+		ask PG_ADVISORY_LOCK advisory:1 acquire tx1i session [Q]
 		ask SELECT other tx1i [Q]
+		got LOCK table:counter granted rows=0 [C]
 		got LOCK done rows=0 [C]
 		got TRUNCATE done rows=0 [C]
+		got PG_ADVISORY_LOCK advisory:1 granted rows=1 depth=1 [TDC]
 		got SELECT done rows=1 [TDC]
+		end LOCK table:counter granted [Z]
 		end LOCK done [Z]
 		end TRUNCATE done [Z]
+		end PG_ADVISORY_LOCK advisory:1 granted [Z]
 		end SELECT done [Z]
 		ask SET other tx2i [PBDE]
 		got SET done rows=0 [12nC]

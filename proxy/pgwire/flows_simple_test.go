@@ -51,7 +51,9 @@ var simpleFlows = []flow{
 	}, `
 		ask BEGIN begin tx1 [Q]
 		got BEGIN done rows=0 [C]
+		ask FORUPDATE row:counter:? acquire tx1 [Q]
 		ask SELECT counter read tx1 [Q]
+		got FORUPDATE row:counter:? granted rows=1 [TDC]
 		got SELECT done rows=1 value=7 [TDC]
 		ask UPDATE counter write tx1 [Q]
 		got UPDATE done rows=1 [C]

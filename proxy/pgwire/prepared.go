@@ -20,7 +20,7 @@ func (st *statement) weighs() int { return templateBytes + st.tmpl.weight() }
 // A portal is a statement with its parameters, fixed when it was bound.
 type portal struct {
 	detail
-	op      *lock.Op // once executed, until it is answered
+	doing   // once executed, until it is answered
 	sql     *lock.Statement
 	binding bound
 	formats formats
@@ -32,7 +32,7 @@ func (p *portal) shared() bool { return p == p.stmt.tmpl.bare }
 
 // weighs returns about how many bytes the portal takes that others do not share.
 func (p *portal) weighs() int {
-	return templateBytes + slotBytes*(len(p.binding)+len(p.sql.Set)+len(p.sql.Where))
+	return templateBytes + slotBytes*(len(p.binding)+len(p.sql.Set)+len(p.sql.Where)+len(p.stmt.tmpl.holds))
 }
 
 // names are the prepared statements or the portals of a session.

@@ -107,7 +107,7 @@ type query struct {
 
 // An item is one statement of a Query.
 type item struct {
-	op     *lock.Op // nil if it is none
+	doing  // nothing if it is no op
 	change *change
 	tmpl   *template
 }

@@ -328,7 +328,7 @@ func TestManyDescribesBeforeAnExecute(t *testing.T) {
 
 // A Describe may have the detail of an Execute, and is none.
 func TestDescribeIsNoExecute(t *testing.T) {
-	p := portal{op: &lock.Op{}}
+	p := portal{doing: doing{op: &lock.Op{}}}
 	p.run, p.detail.change = &p, &change{}
 	d, e := asked{typ: 'D', more: &p.detail}, asked{typ: 'E', more: &p.detail}
 	if d.run() != nil || d.change() != nil || e.run() != &p || e.change() != p.detail.change {

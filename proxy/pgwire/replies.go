@@ -1,7 +1,6 @@
 package pgwire
 
 import (
-	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -59,12 +58,12 @@ func (t *Tracker) passRows(chunk []byte) []byte {
 	if a == nil || t.failing || t.surplus > 0 || a.typ != 'E' && a.typ != 'Q' {
 		return chunk
 	}
-	op := t.replying()
-	if op != nil && (t.reply.start == none || t.reply.rows == 0) {
+	d := t.replying()
+	if d != nil && (t.reply.start == none || t.reply.rows == 0 || d.wantsAll()) {
 		return chunk
 	}
 	chunk, n := t.upstream.like('D', chunk)
-	if op != nil && n > 0 {
+	if d != nil && n > 0 {
 		t.reply.rows += n
 		t.reply.row = nil
 	}
@@ -74,15 +73,15 @@ func (t *Tracker) passRows(chunk []byte) []byte {
 // async reports whether a message answers nothing.
 func async(typ byte) bool { return typ == 'N' || typ == 'S' || typ == 'A' }
 
-// replying returns the op whose reply is coming, nil if there is none.
-func (t *Tracker) replying() *lock.Op {
+// replying returns the execution whose reply is coming, nil if it is no op's.
+func (t *Tracker) replying() *doing {
 	a := t.asked.first()
 	if a == nil || t.failing || a.more == nil && !a.has(leads) {
 		return nil
 	}
 	if a.typ == 'Q' {
-		if it := a.query().current(); it != nil {
-			return it.op
+		if it := a.query().current(); it != nil && !it.none() {
+			return &it.doing
 		}
 		return nil
 	}
@@ -90,10 +89,10 @@ func (t *Tracker) replying() *lock.Op {
 	if a.has(leads) {
 		run = t.ledTo()
 	}
-	if run == nil {
+	if run == nil || run.none() {
 		return nil
 	}
-	return run.op
+	return &run.doing
 }
 
 // ledTo returns the portal of the next Execute. It is looked for once, since
@@ -124,8 +123,8 @@ func (t *Tracker) foresee(typ byte) int {
 	if a != nil && a.typ == startupPacket && typ != 'Z' {
 		return t.foreseeStartup(typ)
 	}
-	op := t.replying()
-	if op != nil && t.reply.start == none && !copyOrReady(typ) {
+	d := t.replying()
+	if d != nil && t.reply.start == none && !copyOrReady(typ) {
 		t.reply.start = t.upstream.start
 	}
 	switch typ {
@@ -136,11 +135,11 @@ func (t *Tracker) foresee(typ byte) int {
 	case 'E':
 		return 1024
 	case 'T', 't':
-		if a != nil && (op != nil || a.typ == 'D' && a.more != nil) {
+		if a != nil && (d != nil || a.typ == 'D' && a.more != nil) {
 			return maxValues
 		}
 	case 'D':
-		if wantsRow(op) && t.reply.rows == 0 {
+		if d.wantsRow() && t.reply.rows == 0 || d.wantsAll() {
 			return maxValues
 		}
 	}
@@ -151,10 +150,6 @@ func (t *Tracker) foresee(typ byte) int {
 // must reach the client at once, or stands behind all replies.
 func copyOrReady(typ byte) bool {
 	return typ == 'G' || typ == 'H' || typ == 'W' || typ == 'd' || typ == 'c' || typ == 'Z'
-}
-
-func wantsRow(op *lock.Op) bool {
-	return op != nil && (op.Kind == lock.Read || op.Kind == lock.Write && op.SQL.Returning)
 }
 
 // dropStale drops a Sync from the head of the queue that upstream has
@@ -249,25 +244,24 @@ func (t *Tracker) takeOne(ok bool) bool {
 func (t *Tracker) takeQuery(a *asked, m *message) bool {
 	q := a.query()
 	it := q.current()
-	var op *lock.Op
-	if it != nil {
-		op = it.op
-	}
+	ours := it != nil && !it.none()
 	switch m.typ {
 	case 'T':
-		if op != nil {
+		if ours {
 			t.reply.columns = describe(m.body)
 		}
 	case 'D':
-		t.takeRow(m, op, nil)
+		if ours {
+			t.takeRow(m, &it.doing, it.tmpl, t.reply.columns, formats{})
+		}
 	case 'C':
 		if it == nil {
 			break
 		}
 		t.confirm(it.change)
 		q.at++
-		if op != nil {
-			t.complete(op, it.tmpl, m)
+		if ours {
+			t.complete(&it.doing, it.tmpl, m)
 		}
 		t.carriedOut(it.tmpl)
 	case 'G', 'H', 'W', 'd', 'c', 'I':
@@ -277,24 +271,18 @@ func (t *Tracker) takeQuery(a *asked, m *message) bool {
 	return true
 }
 
-// takeRow counts a row, and keeps the first.
-func (t *Tracker) takeRow(m *message, op *lock.Op, p *portal) {
-	if op == nil {
-		return
-	}
+// takeRow counts a row, keeps the first, and lets the locks see it.
+func (t *Tracker) takeRow(m *message, d *doing, tm *template, columns []column, f formats) {
 	r := &t.reply
 	r.rows++
-	if r.rows > 1 || !wantsRow(op) {
+	d.sees(m.body, f)
+	if r.rows > 1 || !d.wantsRow() {
 		r.row = nil
 		return
 	}
-	columns, f := r.columns, formats{}
-	if p != nil {
-		columns, f = p.stmt.columns, p.formats
-	}
 	if !f.unknown {
 		r.row = row(t.opt.Hash, m.body, columns, f)
-		nameCells(r.row, op.SQL.Columns)
+		nameCells(r.row, tm.shape.Columns)
 	}
 }
 
@@ -315,16 +303,29 @@ func nameCells(cells []lock.Cell, columns []string) {
 	}
 }
 
-// complete fills in the outcome of an op that upstream has carried out.
-func (t *Tracker) complete(op *lock.Op, tm *template, m *message) {
-	op.Outcome, op.Rows = lock.Done, t.reply.rows
-	if t.reply.rows == 1 {
-		op.Row = t.reply.row
+// complete fills in the outcome of an execution that upstream has carried out.
+func (t *Tracker) complete(d *doing, tm *template, m *message) {
+	t.settleLocks(d, t.affected(m))
+	if op := d.op; op != nil {
+		op.Outcome, op.Rows = lock.Done, t.reply.rows
+		if t.reply.rows == 1 && d.returns() {
+			op.Row = t.reply.row
+		}
+		if m.typ == 'C' {
+			tagged(op, tm, m.body)
+		}
 	}
+	t.finish(d, tm, m)
+}
+
+// affected returns how many rows a statement returned, or changed.
+func (t *Tracker) affected(m *message) int64 {
 	if m.typ == 'C' {
-		tagged(op, tm, m.body)
+		if _, rows, counted := tag(m.body); counted {
+			return rows
+		}
 	}
-	t.finish(op, tm, m)
+	return t.reply.rows
 }
 
 // tagged takes what a CommandComplete says.
@@ -344,18 +345,4 @@ func tagged(op *lock.Op, tm *template, body []byte) {
 	} else if tm.twoPhase {
 		op.Outcome = lock.Unknown // decided by COMMIT PREPARED, in any session
 	}
-}
-
-// finish marks the end of a reply.
-func (t *Tracker) finish(op *lock.Op, tm *template, m *message) {
-	start := t.reply.start
-	if start == none {
-		start = m.start
-	}
-	if m.end-start > wire.MaxHeld {
-		start = m.end
-	}
-	t.marks = append(t.marks, wire.Mark{Kind: wire.Reply, Op: op, Start: start, End: m.end})
-	t.reply = reply{start: none}
-	t.answered(op, tm, &message{typ: m.typ, start: start, end: m.end})
 }

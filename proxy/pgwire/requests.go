@@ -181,9 +181,7 @@ func (t *Tracker) askQuery(m *message) {
 		return
 	}
 	for _, it := range a.more.query.items {
-		if it.op != nil {
-			t.mark(it.op, m.start, m.end)
-		}
+		t.markAll(&it.doing, m.start, m.end)
 	}
 }
 
@@ -206,17 +204,17 @@ func (t *Tracker) askItems(list []template) *detail {
 func (t *Tracker) askItem(tm *template) item {
 	it := item{tmpl: tm, change: t.affect(tm)}
 	if inner, args := t.resolve(tm, nil); inner != nil && t.matters(inner) {
-		it.tmpl, it.op = inner, t.op(inner, inner.fill(args))
+		it.tmpl, it.doing = inner, t.do(inner, args, nil)
 	}
 	return it
 }
 
 // weight is that of the item and of what was read of its text.
 func (it *item) weight() int32 {
-	if it.op == nil {
+	if it.none() {
 		return 2
 	}
-	return 1 + weighs(it.op.SQL, nil)
+	return 1 + it.burden()
 }
 
 func (t *Tracker) mattersAny(list []template) bool {
@@ -229,7 +227,10 @@ func (t *Tracker) mattersAny(list []template) bool {
 }
 
 // matters reports whether a statement makes an op.
-func (t *Tracker) matters(tm *template) bool {
+func (t *Tracker) matters(tm *template) bool { return len(tm.holds) > 0 || t.mattersItself(tm) }
+
+// mattersItself reports whether it makes one beside what it does to locks.
+func (t *Tracker) mattersItself(tm *template) bool {
 	switch tm.kind {
 	case "":
 		return !tm.system && t.opt.Wants != nil && t.opt.Wants(tm.verb)

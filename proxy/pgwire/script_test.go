@@ -273,6 +273,9 @@ func (pl *player) describe(m wire.Mark) string {
 	var b strings.Builder
 	b.WriteString(map[wire.Kind]string{wire.Request: "ask ", wire.Reply: "got ", wire.Settle: "end "}[m.Kind])
 	b.WriteString(op.Verb)
+	if op.Key != "" {
+		b.WriteString(" " + op.Key)
+	}
 	switch m.Kind {
 	case wire.Request:
 		if op.SQL != nil && op.SQL.Table != "" {
@@ -281,6 +284,14 @@ func (pl *player) describe(m wire.Mark) string {
 		fmt.Fprintf(&b, " %s tx%d", op.Kind, op.Tx)
 		if op.Implicit {
 			b.WriteString("i")
+		}
+		for _, w := range []struct {
+			is   bool
+			word string
+		}{{op.Span == lock.SessionSpan, "session"}, {op.Shared, "shared"}, {op.All, "all"}, {op.Snapshot, "snapshot"}} {
+			if w.is {
+				b.WriteString(" " + w.word)
+			}
 		}
 		if op.Savepoint {
 			b.WriteString(" savepoint")
@@ -292,6 +303,9 @@ func (pl *player) describe(m wire.Mark) string {
 		fmt.Fprintf(&b, " %s rows=%d", op.Outcome, op.Rows)
 		if op.Since != 0 {
 			fmt.Fprintf(&b, " since=%d", op.Since)
+		}
+		if op.Depth > 0 {
+			fmt.Fprintf(&b, " depth=%d", op.Depth)
 		}
 		if op.Err != "" {
 			b.WriteString(" err=" + op.Err)

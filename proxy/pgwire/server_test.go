@@ -153,6 +153,7 @@ func TestPgxAgainstPostgres(t *testing.T) {
 		UPDATE done 1 value=8 fence:3+0
 		UPDATE done 0 fence:2+0
 		BEGIN done 0
+		FORUPDATE granted 1
 		SELECT done 1 value=8 fence=3
 		UPDATE done 1 value:?+1
 		COMMIT done 0

@@ -86,7 +86,7 @@ func checkTemplate(t *testing.T, sql string, tm *template, r Reading) {
 		t.Fatalf("%q: table %q of %q", sql, tm.shape.Table, r.Tables)
 	case tm.kind == lock.Write && len(r.Writes) > 0 && !slices.Contains(r.Writes, tm.shape.Table):
 		t.Fatalf("%q: writes %q of %q", sql, tm.shape.Table, r.Writes)
-	case len(tm.set) > maxSlots || len(tm.where) > maxSlots || len(tm.shape.Columns) > maxSlots || len(tm.also) > maxMentions || tm.params() > maxParams:
+	case len(tm.set) > maxSlots || len(tm.where) > maxSlots || len(tm.shape.Columns) > maxSlots || len(tm.also) > maxMentions || tm.params > maxParams:
 		t.Fatalf("%q: a template is not bounded", sql)
 	case utf8.ValidString(sql) && !utf8.ValidString(tm.shape.Table):
 		t.Fatalf("%q: table %q", sql, tm.shape.Table)

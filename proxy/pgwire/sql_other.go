@@ -51,6 +51,7 @@ func (p *parser) prepared(t *template) {
 	case "DISCARD":
 		if p.word("ALL") {
 			t.effect = clearAll
+			t.holds = []hold{{kind: lock.Release, verb: t.verb, span: lock.SessionSpan, all: true, cell: none}}
 		}
 	case "DEALLOCATE":
 		p.word("PREPARE")

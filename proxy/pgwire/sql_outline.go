@@ -14,6 +14,8 @@ type outline struct {
 	kind     lock.Kind // Read, Write, or "" for the rest
 	maybe    bool      // runs code that cannot be seen: CALL, DO
 	indirect bool      // what the reply counts is not what was written
+	advised  bool      // may call a function about advisory locks
+	explains bool      // is an EXPLAIN
 	deep     bool      // has parentheses that were not looked into
 	from, to int       // offsets of the statement
 	inner    int       // offset of the statement that a PREPARE names, 0 if none
@@ -68,6 +70,9 @@ func (s *surveyor) next() {
 	s.kw = noKeyword
 	if s.tok.kind == tokWord && !s.dotted {
 		s.kw = keywordOf(s.tok.text)
+	}
+	if s.tok.kind <= tokQuoted && mayAdvise(s.tok) {
+		s.out.advised = true
 	}
 }
 

@@ -49,7 +49,7 @@ const (
 
 // shed leaves of a template what it does, and to which tables.
 func (t *template) shed() {
-	t.set, t.where, t.shape.Columns, t.shape.Opaque = nil, nil, nil, true
+	t.set, t.where, t.holds, t.shape.Columns, t.shape.Opaque = nil, nil, nil, nil, true
 }
 
 // settled returns up to where a text that was cut can be relied on: its last
@@ -90,6 +90,7 @@ func (s *surveyor) read() template {
 	t.heed(o)
 	t.setTables(s)
 	t.clip()
+	t.takesLocks(o, p.lex.src)
 	return t
 }
 
@@ -164,7 +165,7 @@ func (t *template) add(m *mention) {
 
 // stand makes the portal that stands for all of a template that is no op.
 func (t *template) stand() {
-	t.table = lock.TableName(t.shape.Table)
+	t.table, t.params = lock.TableName(t.shape.Table), t.highest()
 	both := &struct {
 		portal
 		statement
@@ -342,6 +343,8 @@ func (p *parser) statement() template {
 		return p.with()
 	case "COPY":
 		p.copies(&t)
+	case "LOCK":
+		p.locks(&t)
 	case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT":
 		p.transaction(&t)
 	case "SAVEPOINT", "RELEASE":

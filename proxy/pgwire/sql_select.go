@@ -41,9 +41,12 @@ func (p *parser) tail(t *template) {
 			t.shape.Opaque = true
 			p.advance()
 		case p.word("FOR"):
-			if p.any("UPDATE", "SHARE", "NO", "KEY") {
-				t.shape.ForUpdate = true
-			}
+			p.rowLocks(t)
+		case p.any("LIMIT", "OFFSET", "FETCH"):
+			t.rows.few = true
+			p.advance()
+		case p.words("SKIP", "LOCKED"):
+			t.rows.skip = true
 		default:
 			p.step()
 		}

@@ -1,6 +1,8 @@
 package pgwire
 
 import (
+	"iter"
+
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -30,6 +32,8 @@ type template struct {
 	shape lock.Statement // without Set and Where
 	set   []slot
 	where []slot
+	holds []hold  // what it does to locks
+	rows  rowLock // what it asks for behind FOR
 
 	also     []another // the other tables, each once as read and once as written
 	maybe    bool      // runs code that cannot be seen, which may write
@@ -46,7 +50,8 @@ type template struct {
 	inner  *template // of a PREPARE
 	args   []slot    // of an EXECUTE
 
-	bare *portal // stands for every portal of it, if it is no op
+	params int     // the highest that a value needs
+	bare   *portal // stands for every portal of it, if it is no op
 }
 
 // Another is a table of a statement beside its own.
@@ -83,15 +88,29 @@ func (v value) of(from binding) lock.Value {
 
 // seal hashes the literals of a template. Their texts are not kept.
 func (t *template) seal(h *lock.Hasher) {
-	for _, list := range [][]slot{t.set, t.where, t.args} {
+	for list := range t.slots() {
 		for i := range list {
-			if v := &list[i].value; v.known {
+			if v := &list[i].value; v.known && v.literal.Hash == "" {
 				v.literal, v.text = h.Of([]byte(v.text)), ""
 			}
 		}
 	}
 	if t.inner != nil {
 		t.inner.seal(h)
+	}
+}
+
+// slots ranges over the lists of values of a template.
+func (t *template) slots() iter.Seq[[]slot] {
+	return func(yield func([]slot) bool) {
+		if !yield(t.set) || !yield(t.where) || !yield(t.args) {
+			return
+		}
+		for i := range t.holds {
+			if !yield(t.holds[i].args) {
+				return
+			}
+		}
 	}
 }
 
@@ -125,10 +144,10 @@ func (a slot) assign(from binding) lock.Assign {
 	return lock.Assign{Column: a.column, Delta: a.step * v.Int, HasDelta: true}
 }
 
-// params returns the highest parameter that a value of the template needs.
-func (t *template) params() int {
+// highest returns the highest parameter that a value of the template needs.
+func (t *template) highest() int {
 	n := 0
-	for _, list := range [][]slot{t.set, t.where, t.args} {
+	for list := range t.slots() {
 		for _, s := range list {
 			n = max(n, s.param)
 		}
@@ -138,4 +157,6 @@ func (t *template) params() int {
 
 // plain reports whether only a rule can make an op of t, and nothing else
 // about it matters.
-func (t *template) plain() bool { return t.kind == "" && t.effect == noEffect }
+func (t *template) plain() bool {
+	return t.kind == "" && t.effect == noEffect && len(t.holds) == 0
+}

@@ -43,6 +43,7 @@ func (s *surveyor) change() {
 // its reply is the plan.
 func (s *surveyor) explain() {
 	verb := s.tok
+	s.out.explains = true
 	s.next()
 	runs := false
 	if s.tok.op("(") {

@@ -71,7 +71,10 @@ func (t *template) refer(list []common) {
 			t.kind = ""
 		}
 		t.where, t.shape.Opaque = c.where, true
-		t.shape.ForUpdate = t.shape.ForUpdate || c.shape.ForUpdate
+		if t.shape.ForUpdate = t.shape.ForUpdate || c.shape.ForUpdate; t.rows.verb == "" {
+			t.rows = c.rows
+			t.rows.few = true
+		}
 		for j, name := range t.shape.Columns {
 			if name != "*" && !slices.Contains(c.shape.Columns, name) && !slices.Contains(c.shape.Columns, "*") {
 				t.shape.Columns[j] = "?"

@@ -62,6 +62,8 @@ type Tracker struct {
 	group      group
 	reply      reply
 	tx         transactions
+	advised    advisedLocks
+	token      lock.Value // of what the session holds
 
 	changes map[string]*change // the last that is not answered, of each name
 	forgets int                // of all names that are not answered; what was changed before is not in changes
@@ -159,6 +161,7 @@ func (t *Tracker) pass() {
 	t.reply = reply{start: none}
 	t.group = group{start: none}
 	t.tx = transactions{}
+	t.advised = advisedLocks{}
 }
 
 // clientClear returns what of the client's bytes is clear: all but a message

@@ -24,7 +24,7 @@ func selected(text []byte) []byte {
 		dot := s.list()
 		w := s.word()
 		switch {
-		case len(w) == 0 || foldAny(w, "INTO", "UNION", "INTERSECT", "EXCEPT", "TABLE"):
+		case len(w) == 0 || foldAny(w, "INTO", "UNION", "INTERSECT", "EXCEPT", "TABLE", "FOR"):
 			return nil
 		case !fold(w, "FROM"):
 			before = w
@@ -88,10 +88,24 @@ func (s *words) table() []byte {
 		s.pos++
 	}
 	name := s.text[from:s.pos]
-	if !plainName(name) || foldAny(name, "ONLY", "LATERAL", "ROWS", "TABLE") || !s.endsHere() {
+	if !plainName(name) || foldAny(name, "ONLY", "LATERAL", "ROWS", "TABLE") || !s.endsHere() || mayLock(s.text[s.pos:]) {
 		return nil
 	}
 	return name
+}
+
+// mayLock reports whether what stands behind a table may ask for a lock: with
+// FOR UPDATE and kin, or by a function whose name begins with pg_.
+func mayLock(text []byte) bool {
+	for i, c := range text {
+		switch {
+		case i < 2:
+		case c == '_' && text[i-1]|0x20 == 'g' && text[i-2]|0x20 == 'p',
+			c|0x20 == 'r' && text[i-1]|0x20 == 'o' && text[i-2]|0x20 == 'f':
+			return true
+		}
+	}
+	return false
 }
 
 // endsHere reports whether a name has ended, and whether the text has no other
