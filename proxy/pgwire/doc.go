@@ -62,7 +62,17 @@
 // connection is passed on unread, and one Blind mark says why. Ops that were
 // outstanding then stay without a reply.
 //
-// A statement is one op at most. One that changes data anywhere is a Write: in
+// What a statement does to a lock is an op of its own, ahead of the statement's:
+// the calls of advisory functions, FOR UPDATE and kin within an explicit
+// transaction, LOCK TABLE, and DISCARD ALL where the session may hold something.
+// All have the marks of the one statement. Whether an advisory lock was granted
+// is read from the cell that the function's value is in, if there is one, else
+// from there being rows, else it is Unknown. A key that is computed is
+// [Unresolved]; a row that the conditions do not name ends in the same sign.
+// Inside functions, CALL, DO, cursors and FunctionCall no lock is seen, and
+// none of EXPLAIN ANALYZE.
+//
+// Beside that a statement is one op at most. One that changes data anywhere is a Write: in
 // a WITH list, behind EXPLAIN ANALYZE, as SELECT INTO, CREATE TABLE AS or
 // TRUNCATE. Its verb and its table are those of the outer statement if that one
 // writes, else those of the first that does. The other tables that it writes
