@@ -1,19 +1,25 @@
 package lock
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A Ledger derives terms from ops and says whose an op is. Its owner tells it
 // of requests and replies in the order in which they happened. Its memory is
 // bounded unless [Ledger.KeepAll] was called: closed terms, keys and candidates
-// are forgotten, oldest first, when there are too many.
+// are forgotten, oldest first, when there are too many. A term is not forgotten
+// while it is open, while an op of it has no answer yet on a connection that has
+// not ended, or while a transaction that it wrote in is open.
 type Ledger struct {
-	decls   []Declaration
+	decls   declarations
 	keepAll bool
 	next    TermID
 
 	terms   map[TermID]*Term
-	order   []*Term // by ID; forgotten ones leave from the front
-	open    []*Term // open, by ID
+	open    []*Term // in no order: see Term.at
+	swept   int     // the open term that is looked at next
+	retired []*Term // those that may be forgotten, oldest first
 	keys    map[LockID]*keyState
 	keyLine []LockID // keys, oldest first
 	keyRoom int      // how many there may be before some are forgotten, if more than maxKeys
@@ -21,40 +27,68 @@ type Ledger struct {
 	conns   map[uint64]*connState
 	tokens  map[string][]*Term // by token hash
 	fences  map[fenceID][]*Term
-	tables  map[string]bool // written inside a section
+	traces  map[string][]*Term // by the trace of a statement that is theirs
+	tables  map[string]bool    // written inside a section
 	columns map[columnID]*columnState
-	groups  map[string]*groupState
+
+	groups    map[string]*groupState
+	groupLine []string // oldest first
+	counters  counters // keys that issue fences, and those that only count
+
+	servers  servers        // of Redis
+	quorums  keySet         // locks that several servers, or keys, are known to grant together
+	families map[LockID]int // of keys of one server that do, by their common name: how many
+	ballots  ballots
+	ghosts   ghosts
 
 	candidates int
 	storeLine  []LockID // where the candidates are, oldest first
+	promoted   keySet
+	data       keySet          // stored keys that a survey found to be no locks
+	tasks      map[string]bool // processes in which it found several sections at once
 }
 
 type keyState struct {
+	id      LockID
+	group   *groupState
 	current *Term // granted last, and not removed since
 	terms   []*Term
-	lock    bool  // a lock by declaration, exclusive creation or promotion
-	stores  []*Op // candidates
-	kept    bool  // promoted: to be remembered as a lock
+	recent  []*Term // the last few that are members, open or not
+	lock    bool    // a lock by declaration, exclusive creation or promotion
+	storing bool    // a Store is a grant: it was declared, or promoted
+	stores  []*Op   // candidates
+	owned   int     // compare-and-deletes of a stored token by whoever stored it
+	foreign int     // by somebody else
 	byToken map[string][]*Term
 }
 
 type actorState struct {
-	open   []*Term
-	hadTwo bool
+	open []*Term // but for those that span a transaction
+	// several: it has had two sections open at once that were not of one task
+	several  bool
+	parallel bool // it has written on two connections at once
 	// left are terms that were superseded and whose release was never asked
 	// for: another task of the process may still be in their section
 	left     []*Term
 	sessions map[uint64]bool
 	refused  map[LockID]*Op
+	writing  map[uint64]int // writes without an answer, by session
 }
 
 type connState struct {
-	actor  string
-	used   []*Term // open terms of this connection, beyond doubt
-	last   *Term   // the last that a statement here was certainly of
-	tx     uint64
-	writes []*Term // whose writes the transaction has
-	sure   float64
+	actor   string
+	used    []*Term // open terms of this connection, beyond doubt
+	last    *Term   // the last that a statement here was certainly of
+	spans   []*Term // open terms that span the session
+	inTx    []*Term // open terms that span the transaction tx
+	tx      uint64
+	begun   *Op         // the Begin of tx, if it was seen
+	writes  Attribution // whose writes the transaction has
+	wrote   []*Term     // pinned by it
+	leases  []effect    // what the transaction did to lease tables
+	endings []ending    // ends of transactions without an answer
+	seen    Instant     // when an answer last showed that its transaction and session go on
+	asked   []question  // ops without an answer that need their term
 	// renewals that have no answer yet, and the term that each would move
 	renewals []renewal
 }
@@ -62,34 +96,44 @@ type connState struct {
 // NewLedger returns an empty ledger that knows what the user declared.
 func NewLedger(decls []Declaration) *Ledger {
 	return &Ledger{
-		decls:   decls,
-		terms:   map[TermID]*Term{},
-		keys:    map[LockID]*keyState{},
-		actors:  map[string]*actorState{},
-		conns:   map[uint64]*connState{},
-		tokens:  map[string][]*Term{},
-		fences:  map[fenceID][]*Term{},
-		tables:  map[string]bool{},
-		columns: map[columnID]*columnState{},
-		groups:  map[string]*groupState{},
+		decls:    decls,
+		terms:    map[TermID]*Term{},
+		keys:     map[LockID]*keyState{},
+		actors:   map[string]*actorState{},
+		conns:    map[uint64]*connState{},
+		tokens:   map[string][]*Term{},
+		fences:   map[fenceID][]*Term{},
+		traces:   map[string][]*Term{},
+		tables:   map[string]bool{},
+		columns:  map[columnID]*columnState{},
+		groups:   map[string]*groupState{},
+		families: map[LockID]int{},
+		tasks:    map[string]bool{},
 	}
 }
 
-// KeepAll makes the ledger forget nothing, which a judge needs.
+// KeepAll makes the ledger forget nothing.
 func (l *Ledger) KeepAll() { l.keepAll = true }
 
 // Request notes that a request was read (Seq and A are set) and sets op.Term.
-// A release request of a term closes its section.
+// A release request of a term closes its section, and so does the end of the
+// transaction that it spans.
 //
 // A Read that belongs to no term leaves no trace: such reads need not be in a
 // history, and one that is replayed without them must say the same.
 func (l *Ledger) Request(op *Op) {
+	if l.ignores(op) {
+		return
+	}
 	if op.Kind == Read {
 		l.attribute(op)
+		l.ask(op)
 		return
 	}
 	l.meet(op)
 	switch op.Kind {
+	case Acquire:
+		l.requestAcquire(op)
 	case Release:
 		l.requestRelease(op)
 	case Renew:
@@ -100,16 +144,24 @@ func (l *Ledger) Request(op *Op) {
 		l.requestStore(op)
 	case Write:
 		l.attribute(op)
+		l.requestWrite(op)
+	case Begin:
+		l.conns[op.Session].begin(op)
 	case Commit, Rollback:
-		l.endTx(op)
+		l.requestEnd(op)
 	}
+	l.ask(op)
 }
 
 // Reply notes that a reply was read (ReplySeq, R and Outcome are set): it
 // opens terms, moves lease ends and notes fences. An Acquire's, or a Store's,
-// op.Term becomes the new term. When it has returned the ledger changes op no
+// op.Term becomes the new term, and a statement that took a lock of its own
+// transaction becomes that one's. When it has returned the ledger changes op no
 // more; what it keeps of it, it only reads.
 func (l *Ledger) Reply(op *Op) {
+	if l.ignores(op) {
+		return
+	}
 	switch op.Kind {
 	case Acquire:
 		l.replyAcquire(op)
@@ -121,26 +173,48 @@ func (l *Ledger) Reply(op *Op) {
 		l.replyRelease(op)
 	case Fence:
 		l.replyFence(op)
+	case Read:
+		l.tookOwn(op)
 	case Write:
+		l.tookOwn(op)
 		l.replyWrite(op)
+	case Commit, Rollback:
+		l.replyEnd(op)
 	}
+	l.answer(op)
+}
+
+// ignores reports whether an op is about a key that is declared to be no lock.
+func (l *Ledger) ignores(op *Op) bool {
+	switch op.Kind {
+	case Acquire, Store, Renew, Release:
+		return !op.All && l.decls.ignored(op.Key)
+	}
+	return false
 }
 
 // Closed notes the end of a session. Sections whose process has no connection
-// left end with it, and so do those whose grant was not delivered. A renewal that
-// was not forwarded by then never will be: it puts no lease's end in doubt.
+// left end with it, and so do those whose grant was not delivered, and those that
+// span the session or its transaction. A renewal that was not forwarded by then
+// never will be: it puts no lease's end in doubt.
 func (l *Ledger) Closed(session uint64, at Instant) {
 	conn := l.conns[session]
 	if conn == nil {
 		return
 	}
-	conn.unsent()
+	l.unanswered(conn)
 	delete(l.conns, session)
 	a := l.actors[conn.actor]
 	delete(a.sessions, session)
+	delete(a.writing, session)
+	for _, t := range slices.Concat(conn.inTx, conn.spans) {
+		t.last(conn.seen, Never)
+		l.end(t, at, Closed)
+	}
+	l.unpin(conn)
 	last := len(a.sessions) == 0
 	for _, t := range slices.Clone(a.open) {
-		if last || t.Session == session && t.Grant.D == 0 && !t.reread {
+		if last || t.Session == session && t.Grant.D == 0 && !t.reread && t.Votes == nil {
 			l.end(t, at, Closed)
 		}
 	}
@@ -153,14 +227,29 @@ func (l *Ledger) Closed(session uint64, at Instant) {
 func (l *Ledger) Term(id TermID) *Term { return l.terms[id] }
 
 // Terms returns the terms that are remembered, by ID.
-func (l *Ledger) Terms() []*Term { return slices.Clone(l.order) }
+func (l *Ledger) Terms() []*Term {
+	out := make([]*Term, 0, len(l.terms))
+	for _, t := range l.terms {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *Term) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
 
-// OpenTerms returns the open terms of a process, by ID. Once-markers are not among them.
+// OpenTerms returns the open terms of a process, in the order of their grants.
+// Once-markers are not among them, and neither are locks that span a transaction:
+// those say nothing about what happens outside of it.
 func (l *Ledger) OpenTerms(actor string) []*Term {
 	if a := l.actors[actor]; a != nil {
 		return slices.Clone(a.open)
 	}
 	return nil
+}
+
+// HasOpen reports whether OpenTerms returns any.
+func (l *Ledger) HasOpen(actor string) bool {
+	a := l.actors[actor]
+	return a != nil && len(a.open) > 0
 }
 
 // Protected reports whether a table was declared, or written inside a section.
@@ -169,12 +258,6 @@ func (l *Ledger) Protected(table string) bool {
 	return l.tables[table] || slices.ContainsFunc(l.decls, func(d Declaration) bool {
 		return d.Table != "" && TableName(d.Table) == table
 	})
-}
-
-// Watching reports whether a statement of the process might matter: a term is
-// open somewhere (its token may be handed over), or a table is protected.
-func (l *Ledger) Watching(string) bool {
-	return len(l.open) > 0 || len(l.tables) > 0 || len(l.decls) > 0
 }
 
 // Refused returns the process's last acquire of the lock if it was not
@@ -197,15 +280,15 @@ func (l *Ledger) Refusals(actor string) map[LockID]*Op {
 func (l *Ledger) meet(op *Op) {
 	if l.conns[op.Session] == nil {
 		l.conns[op.Session] = &connState{actor: op.Actor}
-		a := l.actor(op.Actor)
-		a.sessions[op.Session] = true
+		l.actor(op.Actor).sessions[op.Session] = true
 	}
+	l.servers.meet(op)
 }
 
 func (l *Ledger) actor(label string) *actorState {
 	a := l.actors[label]
 	if a == nil {
-		a = &actorState{sessions: map[uint64]bool{}, refused: map[LockID]*Op{}}
+		a = &actorState{sessions: map[uint64]bool{}, refused: map[LockID]*Op{}, writing: map[uint64]int{}, several: l.tasks[label]}
 		l.actors[label] = a
 	}
 	return a
@@ -214,19 +297,12 @@ func (l *Ledger) actor(label string) *actorState {
 func (l *Ledger) key(id LockID) *keyState {
 	k := l.keys[id]
 	if k == nil {
-		k = &keyState{lock: l.declaredLock(id.Key)}
+		known := l.decls.lock(id.Key)
+		known = known || l.promoted[id]
+		k = &keyState{id: id, group: l.groupOf(id), lock: known, storing: known}
 		l.keys[id] = k
 		l.keyLine = append(l.keyLine, id)
 		l.forgetKeys()
 	}
 	return k
 }
-
-func (l *Ledger) declaredLock(key string) bool { return declares(l.decls, key) }
-
-func declares(decls []Declaration, key string) bool {
-	return slices.ContainsFunc(decls, func(d Declaration) bool { return d.Covers(key) })
-}
-
-// IDOf returns the lock that a Redis op speaks of.
-func IDOf(op *Op) LockID { return LockID{op.Upstream, op.DB, op.Key} }

@@ -2,37 +2,103 @@ package lock
 
 import "slices"
 
-// attribute says whose a statement is, best evidence first.
+// attribute says whose a statement is, best evidence first: of the locks that span
+// its transaction, and of the section around those.
 func (l *Ledger) attribute(op *Op) {
-	op.Term = l.verdictOn(op)
-	t := l.terms[op.Term.ID]
-	if t == nil {
+	conn := l.conns[op.Session]
+	outer := l.verdictOn(op)
+	op.Term = l.around(conn.exactly(op), outer)
+	t := l.terms[outer.ID]
+	if op.Term.ID == 0 {
 		return
 	}
 	l.meet(op)
-	conn := l.conns[op.Session]
-	if op.Term.Confidence >= 0.98 && len(op.Term.Also) == 0 && t.Open() && !slices.Contains(conn.used, t) {
+	conn = l.conns[op.Session]
+	if t != nil && outer.Confidence >= 0.98 && len(outer.Also) == 0 && t.Open() && !slices.Contains(conn.used, t) {
 		conn.used = append(conn.used, t)
 	}
-	if op.Term.Sure() {
+	if t != nil && outer.Sure() {
 		conn.last = t
+		l.traced(t, outer, op)
 	}
 	if op.Kind == Write && !op.Implicit && op.Tx != 0 {
-		conn.wrote(op, t)
+		l.writes(conn, op)
 	}
 }
 
+// around makes a statement of the terms that span its session and transaction, of
+// which the last is the innermost, and of what it is of beside those, if that is
+// sure.
+func (l *Ledger) around(spans []*Term, outer Attribution) Attribution {
+	if len(spans) == 0 {
+		return outer
+	}
+	last := spans[len(spans)-1]
+	a := Attribution{ID: last.ID, Confidence: 1}
+	add := func(id TermID) {
+		if id != a.ID && !slices.Contains(a.Within, id) {
+			a.Within = append(a.Within, id)
+		}
+	}
+	for _, t := range spans[:len(spans)-1] {
+		add(t.ID)
+	}
+	for _, t := range spans {
+		switch {
+		case t.doubt:
+			a.Confidence = min(a.Confidence, 0.75)
+		case t.Span == SessionSpan:
+			a.Confidence = min(a.Confidence, 0.98)
+		}
+	}
+	if outer.Sure() {
+		add(outer.ID)
+		for _, id := range outer.Within {
+			add(id)
+		}
+		a.Confidence = min(a.Confidence, outer.Confidence)
+	}
+	return a
+}
+
+// exactly returns the terms that span the session or the transaction of an op.
+func (c *connState) exactly(op *Op) []*Term {
+	tx := c.ofTx(op)
+	if c == nil || len(c.spans) == 0 || op.SQL == nil {
+		return tx
+	}
+	return slices.Concat(c.spans[:min(len(c.spans), maxWithin)], tx)
+}
+
+// verdictOn says whose a statement is but for the locks of its session and transaction.
 func (l *Ledger) verdictOn(op *Op) Attribution {
 	if op.SQL == nil {
 		return Attribution{}
 	}
 	if by := l.byEvidence(op); len(by) > 0 {
-		return attribution(by, 1)
+		return l.among(by, 1)
 	}
-	if by := l.byDeclaration(op); len(by) > 0 {
-		return l.orLeft(op, attribution(by, 0.98))
+	open := l.elsewhere(op)
+	if by := l.byDeclaration(op, open); len(by) > 0 {
+		return l.orLeft(op, l.among(by, 0.98))
 	}
-	return l.orLeft(op, l.byProcess(op.Actor, op.Session))
+	if by := l.byTrace(op); len(by) > 0 {
+		return l.among(by, 0.95)
+	}
+	return l.orLeft(op, l.byProcess(op, open))
+}
+
+// elsewhere returns the open terms of an op's process, but for those that span its
+// own session.
+func (l *Ledger) elsewhere(op *Op) []*Term {
+	a, conn := l.actors[op.Actor], l.conns[op.Session]
+	switch {
+	case a == nil:
+		return nil
+	case conn == nil || len(conn.spans) == 0:
+		return a.open
+	}
+	return slices.DeleteFunc(slices.Clone(a.open), func(t *Term) bool { return slices.Contains(conn.spans, t) })
 }
 
 // orLeft counts in that the statement may be of a section which its process never
@@ -53,13 +119,36 @@ func (l *Ledger) orLeft(op *Op, a Attribution) Attribution {
 	return a
 }
 
-func attribution(terms []*Term, confidence float64) Attribution {
-	a := Attribution{ID: terms[0].ID, Confidence: confidence}
+// among makes an attribution to terms for each of which there is the same evidence.
+// If they are sections of one task, each within the next, it belongs to all of
+// them; else it may belong to any one.
+func (l *Ledger) among(terms []*Term, confidence float64) Attribution {
+	inner := terms[0]
 	for _, t := range terms[1:] {
-		a.Also = append(a.Also, t.ID)
+		if l.within(t, inner) {
+			inner = t
+		}
+	}
+	a := Attribution{ID: inner.ID, Confidence: confidence}
+	for _, t := range terms {
+		switch {
+		case t == inner, l.within(inner, t):
+		case len(a.Also) < mostAlso:
+			a.Also = append(a.Also, t.ID)
+		}
+	}
+	if len(a.Also) > 0 {
+		return a
+	}
+	for o := l.around1(inner); o != nil; o = l.around1(o) {
+		a.Within = append(a.Within, o.ID)
+		a.Confidence = min(a.Confidence, 0.90)
 	}
 	return a
 }
+
+// mostAlso is how many other candidates an attribution names.
+const mostAlso = 8
 
 // byEvidence returns the terms whose token is among the statement's
 // parameters, or whose fence is set on or compared with its fence column. A
@@ -115,26 +204,10 @@ func merge(into, terms []*Term) []*Term {
 	return into
 }
 
-func (l *Ledger) byFence(table, column string, n int64) []*Term {
-	var found []*Term
-	for _, d := range l.decls {
-		if d.FenceColumn != column || TableName(d.Table) != TableName(table) {
-			continue
-		}
-		for _, t := range l.fences[fenceID(n)] {
-			if d.Covers(t.Lock.Key) {
-				found = merge(found, []*Term{t})
-			}
-		}
-	}
-	return found
-}
-
 // byDeclaration returns, for each lock that is declared to protect the table,
 // its term if the process has exactly one open.
-func (l *Ledger) byDeclaration(op *Op) []*Term {
-	a := l.actors[op.Actor]
-	if a == nil || AddressOnly(op.Actor) {
+func (l *Ledger) byDeclaration(op *Op, open []*Term) []*Term {
+	if AddressOnly(op.Actor) || len(open) == 0 {
 		return nil
 	}
 	var found []*Term
@@ -143,96 +216,150 @@ func (l *Ledger) byDeclaration(op *Op) []*Term {
 		if d.Table == "" || TableName(d.Table) != table {
 			continue
 		}
-		for _, t := range a.open {
-			if d.Covers(t.Lock.Key) && only(a.open, t) {
+		for _, t := range open {
+			if d.Covers(t.Lock.Key) && l.only(t) {
 				found = merge(found, []*Term{t})
+			}
+			if len(found) > mostAlso {
+				return found
 			}
 		}
 	}
 	return found
 }
 
-func only(open []*Term, t *Term) bool {
-	return !slices.ContainsFunc(open, func(o *Term) bool { return o != t && o.Lock == t.Lock })
+// only reports whether the process has no other open term of the lock.
+func (l *Ledger) only(t *Term) bool {
+	k := l.keys[t.Lock]
+	return k == nil || !slices.ContainsFunc(k.terms, func(o *Term) bool {
+		return o != t && o.Actor == t.Actor && !o.Marker && o.Span != TxSpan
+	})
+}
+
+// byTrace returns the terms of which a statement with the same trace was for sure,
+// and whose release was not asked for. A trace goes from process to process, so
+// only those of the statement's own count.
+func (l *Ledger) byTrace(op *Op) []*Term {
+	if op.SQL.Trace == "" {
+		return nil
+	}
+	var found []*Term
+	for _, t := range l.traces[op.SQL.Trace] {
+		if t.Release == nil && t.Actor == op.Actor {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// How many traces of a term are remembered, and how many terms of a trace.
+const (
+	tracesKept = 8
+	termsKept  = 4
+)
+
+// traced notes that a statement of the trace is the term's.
+func (l *Ledger) traced(t *Term, a Attribution, op *Op) {
+	trace := op.SQL.Trace
+	if trace == "" || slices.Contains(t.traces, trace) || len(t.traces) == tracesKept || len(l.traces[trace]) == termsKept {
+		return
+	}
+	t.traces = append(t.traces, trace)
+	l.traces[trace] = append(l.traces[trace], t)
 }
 
 // byProcess returns the process's open term, and how sure that is.
-func (l *Ledger) byProcess(actor string, session uint64) Attribution {
-	a := l.actors[actor]
-	if a == nil || len(a.open) == 0 {
+func (l *Ledger) byProcess(op *Op, open []*Term) Attribution {
+	a := l.actors[op.Actor]
+	if a == nil || len(open) == 0 {
 		return Attribution{}
 	}
-	if len(a.open) == 1 {
-		switch t := a.open[0]; {
-		case AddressOnly(actor):
-			return Attribution{ID: t.ID, Confidence: 0.40}
-		case a.hadTwo:
-			return Attribution{ID: t.ID, Confidence: 0.75}
-		default:
-			return Attribution{ID: t.ID, Confidence: 0.90}
+	innermost := open[len(open)-1]
+	if AddressOnly(op.Actor) {
+		if len(open) > 1 {
+			return Attribution{}
+		}
+		return Attribution{ID: innermost.ID, Confidence: 0.40}
+	}
+	a.acts(op)
+	switch conn := l.conns[op.Session]; {
+	case !a.several:
+		return l.among(open, 0.90)
+	case len(open) == 1:
+		return Attribution{ID: innermost.ID, Confidence: 0.75}
+	case conn != nil && len(conn.used) == 1 && slices.Contains(open, conn.used[0]):
+		return others(open, conn.used[0], 0.75)
+	default:
+		return others(open, innermost, 0.60)
+	}
+}
+
+// others makes an unsure attribution, with the other open terms as candidates.
+func others(open []*Term, t *Term, confidence float64) Attribution {
+	a := Attribution{ID: t.ID, Confidence: confidence}
+	for _, o := range slices.Backward(open) {
+		if o != t && len(a.Also) < mostAlso {
+			a.Also = append(a.Also, o.ID)
 		}
 	}
-	if AddressOnly(actor) {
-		return Attribution{}
-	}
-	if conn := l.conns[session]; conn != nil && len(conn.used) == 1 {
-		return Attribution{ID: conn.used[0].ID, Confidence: 0.75}
-	}
-	return Attribution{ID: a.open[len(a.open)-1].ID, Confidence: 0.60}
+	return a
 }
 
-// endTx gives a Commit or Rollback to the term whose writes it ends.
-func (l *Ledger) endTx(op *Op) {
-	conn := l.conns[op.Session]
-	if conn.tx == op.Tx && len(conn.writes) > 0 {
-		op.Term = attribution(conn.writes, conn.sure)
-	}
-	if !op.Savepoint {
-		conn.writes, conn.sure = nil, 0
+// writes adds a statement to what its transaction wrote.
+func (l *Ledger) writes(c *connState, op *Op) {
+	l.enter(c, op)
+	c.writes = union(c.writes, op.Term)
+	for _, id := range slices.Concat([]TermID{op.Term.ID}, op.Term.Within, op.Term.Also) {
+		if t := l.terms[id]; t != nil && !slices.Contains(c.wrote, t) && len(c.wrote) < maxAsked {
+			t.pins++
+			c.wrote = append(c.wrote, t)
+		}
 	}
 }
 
-func (c *connState) wrote(op *Op, t *Term) {
-	if c.tx != op.Tx || len(c.writes) == 0 {
-		c.tx, c.writes, c.sure = op.Tx, nil, op.Term.Confidence
+// union says whose the end of a transaction is that has writes of both.
+func union(a, b Attribution) Attribution {
+	if a.ID == 0 {
+		return b
 	}
-	c.writes = merge(c.writes, []*Term{t})
-	c.sure = min(c.sure, op.Term.Confidence)
+	c := min(a.Confidence, b.Confidence)
+	if len(a.Also)+len(b.Also) == 0 {
+		switch {
+		case b.Of(a.ID) && !slices.ContainsFunc(a.Within, func(id TermID) bool { return !b.Of(id) }):
+			b.Confidence = c
+			return b
+		case a.Of(b.ID) && !slices.ContainsFunc(b.Within, func(id TermID) bool { return !a.Of(id) }):
+			a.Confidence = c
+			return a
+		}
+	}
+	u := Attribution{ID: a.ID, Confidence: c}
+	for _, id := range slices.Concat(a.Within, a.Also, []TermID{b.ID}, b.Within, b.Also) {
+		if id != u.ID && !slices.Contains(u.Also, id) && len(u.Also) < maxWithin {
+			u.Also = append(u.Also, id)
+		}
+	}
+	return u
 }
 
 // replyWrite learns which tables are protected and which columns keep fences.
 func (l *Ledger) replyWrite(op *Op) {
-	t := l.terms[op.Term.ID]
-	if t == nil || op.SQL == nil || op.Outcome != Done || !op.Term.Sure() {
+	if a := l.actors[op.Actor]; a != nil {
+		a.wrote(op.Session)
+	}
+	if op.SQL == nil || op.Outcome != Done || !op.Term.Sure() {
 		return
 	}
-	l.tables[TableName(op.SQL.Table)] = true
-	if t.HasFence {
-		l.learnFence(t, op)
-	}
-}
-
-func (l *Ledger) requestFence(op *Op) {
-	if a := l.byProcess(op.Actor, op.Session); a.Confidence >= 0.75 {
-		op.Term = a
-	}
-}
-
-// replyFence gives a number that was issued inside a section to its term: the
-// first one after the grant.
-func (l *Ledger) replyFence(op *Op) {
-	t := l.terms[op.Term.ID]
-	if t == nil || t.HasFence || op.Outcome != Done || !op.HasFence {
-		return
-	}
-	l.setFence(t, op)
-}
-
-func (l *Ledger) setFence(t *Term, op *Op) {
-	t.Fence, t.HasFence, t.FenceOp = op.Fence, true, op
-	id := fenceID(t.Fence)
-	l.fences[id] = append(l.fences[id], t)
-	if n := len(l.fences[id]); n > 64 && !l.keepAll {
-		l.fences[id] = l.fences[id][n-64:]
+	for _, id := range slices.Concat(op.Term.Within, []TermID{op.Term.ID}) {
+		t := l.terms[id]
+		if t == nil || t.Span == TxSpan { // every transaction takes row locks
+			continue
+		}
+		if len(l.tables) < maxTables {
+			l.tables[TableName(op.SQL.Table)] = true
+		}
+		if t.HasFence {
+			l.learnFence(t, op)
+		}
 	}
 }

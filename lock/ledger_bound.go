@@ -1,38 +1,176 @@
 package lock
 
-type renewal struct {
-	op   *Op
-	term *Term
-}
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// How much is kept by a ledger that runs for long.
+const (
+	maxTerms      = 8192    // closed ones that nothing needs
+	maxOpen       = 1 << 16 // sections that are open
+	maxKeys       = 8192
+	maxTables     = 8192
+	maxAsked      = 4096 // ops of one connection without an answer
+	maxCandidates = 4096 // Stores that may turn out to be grants, over all keys
+	maxPerKey     = 64   // of those, for one key
+	abandonAfter  = 10 * time.Minute
+	maxShared     = 256 // terms looked through for one token
+)
 
 // forget bounds the ledger: sections that nothing was heard of for long after
 // their lease are over, and the oldest closed terms go.
 func (l *Ledger) forget(now Instant) {
-	for len(l.open) > 0 && (l.stale(l.open[0], now) || len(l.open) > maxTerms) {
-		l.end(l.open[0], now, Abandoned)
+	for range min(2, len(l.open)) {
+		l.swept = (l.swept + 1) % len(l.open)
+		if t := l.open[l.swept]; stale(t, now) {
+			l.end(t, now, Abandoned)
+			if len(l.open) == 0 {
+				break
+			}
+		}
+	}
+	if len(l.open) > maxOpen {
+		l.abandon(now)
 	}
 	if l.keepAll {
 		return
 	}
-	for len(l.order) > maxTerms && !l.order[0].Open() {
-		l.drop(l.order[0])
-		l.order = l.order[1:]
+	for len(l.retired) > 0 && len(l.terms) > maxTerms+len(l.open) {
+		t := l.retired[0]
+		l.retired = l.retired[1:]
+		t.retired = false
+		if !t.Open() && t.pins == 0 {
+			l.drop(t)
+		}
 	}
 }
 
-func (l *Ledger) stale(t *Term, now Instant) bool {
+func stale(t *Term, now Instant) bool {
 	end := t.LeaseEnd.Latest
 	return end != Never && now.Sub(end) > max(abandonAfter, 4*t.TTL)
 }
 
+// abandon ends an eighth of the open sections at once, markers first and then the
+// oldest.
+func (l *Ledger) abandon(now Instant) {
+	list := slices.Clone(l.open)
+	slices.SortFunc(list, func(a, b *Term) int {
+		switch {
+		case a.Marker && !b.Marker:
+			return -1
+		case b.Marker && !a.Marker:
+			return 1
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	for _, t := range list[:maxOpen/8] {
+		l.end(t, now, Abandoned)
+	}
+}
+
+// retire lines a term up to be forgotten, if it is closed and nothing needs it.
+func (l *Ledger) retire(t *Term) {
+	if !t.Open() && t.pins == 0 && !t.retired && !l.keepAll {
+		t.retired = true
+		l.retired = append(l.retired, t)
+	}
+}
+
+func (l *Ledger) unpinned(t *Term) {
+	t.pins--
+	l.retire(t)
+}
+
+// unpin lets go of the terms that a connection's transaction wrote in.
+func (l *Ledger) unpin(c *connState) {
+	for _, t := range c.wrote {
+		l.unpinned(t)
+	}
+	c.wrote = nil
+}
+
+// A question is an op of a term that has no answer yet.
+type question struct {
+	op    *Op
+	terms []*Term
+}
+
+// ask keeps the terms of an op from being forgotten until it is answered.
+func (l *Ledger) ask(op *Op) {
+	if op.Term.ID == 0 {
+		return
+	}
+	conn := l.conns[op.Session]
+	if conn == nil || len(conn.asked) == maxAsked {
+		return
+	}
+	q := question{op: op}
+	for _, id := range slices.Concat([]TermID{op.Term.ID}, op.Term.Also, op.Term.Within) {
+		if t := l.terms[id]; t != nil {
+			t.pins++
+			q.terms = append(q.terms, t)
+		}
+	}
+	conn.asked = append(conn.asked, q)
+}
+
+func (l *Ledger) answer(op *Op) {
+	conn := l.conns[op.Session]
+	if conn == nil {
+		return
+	}
+	conn.goesOn(op)
+	i := slices.IndexFunc(conn.asked, func(q question) bool { return q.op == op })
+	if i < 0 {
+		return
+	}
+	for _, t := range conn.asked[i].terms {
+		l.unpinned(t)
+	}
+	conn.asked = slices.Delete(conn.asked, i, i+1)
+}
+
+// unanswered lets go of what a connection that has ended was asked.
+func (l *Ledger) unanswered(c *connState) {
+	for _, q := range c.asked {
+		for _, t := range q.terms {
+			l.unpinned(t)
+		}
+	}
+	c.asked = nil
+	l.unsent(c)
+}
+
 func (l *Ledger) drop(t *Term) {
 	delete(l.terms, t.ID)
+	t.Again = nil
 	if k := l.keys[t.Lock]; k != nil {
-		remove(k.byToken, tokenText(t.Token), t)
+		k.drop(t)
+	}
+	for _, v := range t.Votes {
+		if k := l.keys[v.Lock]; k != nil {
+			k.drop(t)
+		}
+	}
+	if t.ballot != nil {
+		l.ballots.drop(t.ballot)
 	}
 	remove(l.tokens, t.Token.Hash, t)
 	if t.HasFence {
 		remove(l.fences, fenceID(t.Fence), t)
+	}
+	for _, trace := range t.traces {
+		remove(l.traces, trace, t)
+	}
+}
+
+func (k *keyState) drop(t *Term) {
+	remove(k.byToken, tokenText(t.Token), t)
+	k.recent = without(k.recent, t)
+	if k.current == t {
+		k.current = nil
 	}
 }
 
@@ -52,7 +190,7 @@ func (l *Ledger) forgetKeys() {
 	kept := make([]LockID, 0, len(l.keyLine))
 	for i, id := range l.keyLine {
 		k := l.keys[id]
-		if i < maxKeys/2 && len(k.terms) == 0 && !k.kept {
+		if i < maxKeys/2 && len(k.terms) == 0 && len(k.byToken) == 0 {
 			l.candidates -= len(k.stores)
 			delete(l.keys, id)
 			continue
@@ -61,30 +199,4 @@ func (l *Ledger) forgetKeys() {
 	}
 	l.keyLine = kept
 	l.keyRoom = len(kept) + len(kept)/2 // if most are held, the next look may wait too
-}
-
-func (c *connState) renewing(op *Op, t *Term) {
-	c.renewals = append(c.renewals, renewal{op, t})
-}
-
-// answered returns the term that a renewal had put in doubt, or nil.
-func (c *connState) answered(op *Op) *Term {
-	for i, r := range c.renewals {
-		if r.op == op {
-			c.renewals = append(c.renewals[:i], c.renewals[i+1:]...)
-			return r.term
-		}
-	}
-	return nil
-}
-
-// unsent takes the renewals that were never forwarded out of doubt.
-func (c *connState) unsent() {
-	for _, r := range c.renewals {
-		if r.op.F == 0 {
-			r.term.inflight--
-			r.term.settle()
-		}
-	}
-	c.renewals = nil
 }

@@ -3,34 +3,53 @@ package lock
 import "slices"
 
 // A Survey looks through a whole history before it is replayed, for what a
-// running ledger can only find out as it goes: which stored keys are locks, and
-// which exclusive ones are once-markers. It is told of the finished ops one by
-// one, in any order that puts no op far from where it happened, and keeps none
-// of them. Its memory is bounded: keys on which nothing was matched are
-// forgotten, oldest first, when there are too many, and are then found out in
-// the replay.
+// running ledger can only find out as it goes: which stored keys are locks, which
+// exclusive ones are once-markers, how many may hold a lock at once, which counters
+// are no fences, which locks are granted by a quorum, and which processes have
+// several sections open at once. It is told of the finished ops one by one, in any
+// order that puts no op far from where it happened, and keeps none of them. Its
+// memory is bounded: keys on which nothing was matched are forgotten, oldest first,
+// when there are too many, and are then found out in the replay.
 type Survey struct {
-	decls  []Declaration
-	keys   map[LockID]*surveyed
-	line   []LockID // keys, oldest first
+	decls  declarations
+	keys   fifo[LockID, *surveyed]
 	locks  map[LockID]bool
-	groups map[string]*surveyedGroup
-	names  []string // groups, oldest first
+	data   map[LockID]bool
+	groups fifo[string, *surveyedGroup]
+	tokens fifo[string, *surveyedToken]
+	actors fifo[string, *surveyedActor]
+
+	quorums  map[LockID]bool
+	families map[LockID]*surveyedFamily
 }
 
 // A surveyed key is one of which it is not known yet whether it is a lock.
 type surveyed struct {
-	taken    recent // tokens that were stored
-	compared recent // tokens that a release compared
-	renewed  recent // tokens that a renewal compared
+	taken    recent // tokens that were stored, with who did
+	compared recent // tokens that a release or renewal compared, with who did
 	takers   recent // processes that stored
 	droppers recent // processes that released or renewed without comparing
+	owned    int
+	foreign  int
+	stored   bool // by a plain SET, too
+
+	members []surveyedMember
+}
+
+// A surveyedMember is a grant of a member of a key.
+type surveyedMember struct {
+	token    string
+	from, to Instant // F and R of the grant
+	held     Instant // certainly until then
 }
 
 // A surveyedGroup is what was seen of the keys of one shape.
 type surveyedGroup struct {
-	kept  bool // a holder released or renewed one
-	taken []holding
+	kept    bool // a holder released or renewed one
+	taken   []holding
+	counted bool // an INCR of one was seen
+	expires bool // one was made to expire, which may be because it counts
+	sorted  groupState
 }
 
 type holding struct {
@@ -45,83 +64,189 @@ const (
 	maxRecent   = 16
 )
 
-// recent is the last few different texts.
-type recent []string
+// recent is the last few different texts, each with who used it.
+type recent []use
 
-func (r *recent) add(s string) {
-	if slices.Contains(*r, s) {
+type use struct{ text, by string }
+
+func (r *recent) add(u use) {
+	if slices.Contains(*r, u) {
 		return
 	}
-	if *r = append(*r, s); len(*r) > maxRecent {
+	if *r = append(*r, u); len(*r) > maxRecent {
 		*r = slices.Delete(*r, 0, 1)
 	}
 }
 
-func (r recent) has(s string) bool { return slices.Contains(r, s) }
+// has reports whether the text was used by the same process, and by anyone.
+func (r recent) has(u use) (own, any bool) {
+	for _, o := range r {
+		if o.text == u.text {
+			any = true
+			own = own || o.by == u.by || AddressOnly(o.by) || AddressOnly(u.by)
+		}
+	}
+	return own, any
+}
+
+// A fifo is a map of bounded size, out of which the oldest go first.
+type fifo[K comparable, V any] struct {
+	all  map[K]V
+	line []K
+}
+
+// get returns what there is under a name; make makes it if there is nothing.
+func (f *fifo[K, V]) get(name K, make func() V) V {
+	v, ok := f.all[name]
+	if ok {
+		return v
+	}
+	if f.all == nil {
+		f.all = map[K]V{}
+	}
+	v = make()
+	f.all[name] = v
+	if f.line = append(f.line, name); len(f.line) > maxSurveyed {
+		for _, old := range f.line[:maxSurveyed/2] {
+			delete(f.all, old)
+		}
+		f.line = slices.Clone(f.line[maxSurveyed/2:])
+	}
+	return v
+}
 
 // NewSurvey returns an empty survey that knows what the user declared.
 func NewSurvey(decls []Declaration) *Survey {
-	return &Survey{decls: decls, keys: map[LockID]*surveyed{}, locks: map[LockID]bool{}, groups: map[string]*surveyedGroup{}}
+	return &Survey{decls: decls, locks: map[LockID]bool{}, data: map[LockID]bool{},
+		quorums: map[LockID]bool{}, families: map[LockID]*surveyedFamily{}}
 }
 
 // Add takes in a finished op, which it does not keep.
 func (s *Survey) Add(op *Op) {
 	switch op.Kind {
 	case Acquire, Store:
-		s.took(op)
+		if !s.decls.ignored(op.Key) {
+			s.took(op)
+			s.voted(op)
+			s.began(op)
+		}
 	case Release, Renew:
-		s.gave(op)
+		if !op.All && !s.decls.ignored(op.Key) {
+			s.gave(op)
+			s.ended(op)
+		}
+	case Fence:
+		g := s.group(IDOf(op))
+		g.counted = true
+	case Write, Read:
+		s.acted(op)
 	}
 }
 
 func (s *Survey) took(op *Op) {
-	id, token := IDOf(op), tokenText(op.Token)
+	id, token := IDOf(op), use{tokenText(op.Token), op.Actor}
 	g := s.group(id)
-	if op.Kind == Acquire && op.Outcome == Granted && !declares(s.decls, op.Key) {
-		g.took(holding{id, token})
+	if op.Kind == Acquire && op.Outcome == Granted {
+		g.sorted.sortedBy(op)
+		if !s.decls.lock(op.Key) {
+			g.took(holding{id, token.text})
+		}
 	}
-	if g.kept && (op.Kind == Acquire || s.locks[id]) {
+	if op.Member {
+		s.key(id).grant(op)
+	}
+	if op.Kind == Acquire && g.kept || s.locks[id] {
 		return
 	}
 	k := s.key(id)
+	k.stored = k.stored || op.Kind == Store
 	k.taken.add(token)
-	k.takers.add(op.Actor)
-	if k.compared.has(token) {
-		s.promote(id)
-	}
-	g.kept = g.kept || k.compared.has(token) || k.renewed.has(token) || k.droppers.has(op.Actor)
+	k.takers.add(use{by: op.Actor, text: op.Actor})
+	own, any := k.compared.has(token)
+	_, dropped := k.droppers.has(use{text: op.Actor})
+	g.kept = g.kept || any || dropped
+	s.compares(id, k, own, any)
 }
 
 func (s *Survey) gave(op *Op) {
-	id, token := IDOf(op), tokenText(op.Token)
+	id, token := IDOf(op), use{tokenText(op.Token), op.Actor}
 	g := s.group(id)
-	if g.kept && (s.locks[id] || op.Kind == Renew || !op.Compares()) {
+	if op.Kind == Renew && op.TTL > 0 && op.TTL <= longest && !op.Compares() {
+		g.expires = true
+	}
+	if op.Member {
+		s.key(id).shows(g, op)
+	}
+	if g.kept && (s.locks[id] || !op.Compares()) {
 		return
 	}
 	k := s.key(id)
-	switch {
-	case !op.Compares():
-		k.droppers.add(op.Actor)
-		g.kept = g.kept || k.takers.has(op.Actor)
+	if !op.names() {
+		k.droppers.add(use{text: op.Actor})
+		_, taken := k.takers.has(use{text: op.Actor})
+		g.kept = g.kept || taken
 		return
-	case op.Kind == Release:
-		k.compared.add(token)
-	default:
-		k.renewed.add(token)
 	}
-	if k.taken.has(token) {
-		g.kept = true
-		if op.Kind == Release {
-			s.promote(id)
-		}
+	k.compared.add(token)
+	own, any := k.taken.has(token)
+	g.kept = g.kept || any
+	s.compares(id, k, own, any)
+}
+
+// compares counts who compares what was stored in a key: if it is mostly the
+// storer, then it is a lock.
+func (s *Survey) compares(id LockID, k *surveyed, own, any bool) {
+	switch {
+	case own:
+		k.owned++
+	case any:
+		k.foreign++
+	default:
+		return
+	}
+	data := isData(k.owned, k.foreign)
+	switch {
+	case !data && len(s.locks) < maxPromoted:
+		s.locks[id] = true
+		delete(s.data, id)
+	case data && k.stored && len(s.data) < maxPromoted:
+		s.data[id] = true
+		delete(s.locks, id)
 	}
 }
 
-func (s *Survey) promote(id LockID) {
-	if len(s.locks) < maxPromoted {
-		s.locks[id] = true
+func (k *surveyed) grant(op *Op) {
+	if op.Outcome != Granted || op.Shared {
+		return
 	}
-	delete(s.keys, id)
+	token := tokenText(op.Token)
+	k.members = slices.DeleteFunc(k.members, func(m surveyedMember) bool { return m.token == token })
+	k.members = append(k.members, surveyedMember{token, op.F, op.R, Lease(op, op.TTL).Earliest})
+	if len(k.members) > maxRecent {
+		k.members = k.members[1:]
+	}
+}
+
+// shows learns from an answer of the server that a member was there: if another
+// was granted since, while its lease was running, then there were two at once.
+func (k *surveyed) shows(g *surveyedGroup, op *Op) {
+	if op.Outcome != Done {
+		return
+	}
+	token := tokenText(op.Token)
+	at := slices.IndexFunc(k.members, func(m surveyedMember) bool { return m.token == token })
+	if at < 0 {
+		return
+	}
+	m := &k.members[at]
+	for _, o := range k.members {
+		if o.token != token && o.from >= m.to && o.to <= min(op.F, m.held) {
+			g.sorted.many = true
+		}
+	}
+	if op.Kind == Renew {
+		m.held = Lease(op, op.TTL).Earliest
+	}
 }
 
 func (g *surveyedGroup) took(h holding) {
@@ -131,48 +256,48 @@ func (g *surveyedGroup) took(h holding) {
 }
 
 func (s *Survey) key(id LockID) *surveyed {
-	k := s.keys[id]
-	if k == nil {
-		k = &surveyed{}
-		s.keys[id] = k
-		if s.line = append(s.line, id); len(s.line) > maxSurveyed {
-			for _, old := range s.line[:maxSurveyed/2] {
-				delete(s.keys, old)
-			}
-			s.line = slices.Clone(s.line[maxSurveyed/2:])
-		}
-	}
-	return k
+	return s.keys.get(id, func() *surveyed { return &surveyed{} })
 }
 
 func (s *Survey) group(id LockID) *surveyedGroup {
-	name := group(id)
-	g := s.groups[name]
-	if g == nil {
-		g = &surveyedGroup{}
-		s.groups[name] = g
-		if s.names = append(s.names, name); len(s.names) > maxSurveyed {
-			for _, old := range s.names[:maxSurveyed/2] {
-				delete(s.groups, old)
-			}
-			s.names = slices.Clone(s.names[maxSurveyed/2:])
-		}
-	}
-	return g
+	return s.groups.get(group(id), func() *surveyedGroup { return &surveyedGroup{} })
 }
 
 // Learn tells the ledger what a survey of the whole history found. It comes
 // before the first op.
 func (l *Ledger) Learn(s *Survey) {
 	for id := range s.locks {
-		l.Promote(id.Upstream, id.DB, id.Key)
+		l.promoted.add(id)
 	}
-	for name, g := range s.groups {
-		switch {
-		case g.kept:
-			l.groups[name] = &groupState{seen: true}
-		case len(g.taken) == markerAfter:
-			l.groups[name] = &groupState{isMarker: true}
+	for id := range s.data {
+		l.data.add(id)
+	}
+	for id := range s.quorums {
+		l.quorums.add(id)
+	}
+	for name, f := range s.families {
+		if !f.bad && f.votes > 1 {
+			l.grow(name, f.top+1)
 		}
+	}
+	for name, a := range s.actors.all {
+		if a.several {
+			l.tasks[name] = true
+		}
+	}
+	for name, g := range s.groups.all {
+		l.learnGroup(name, g)
+	}
+}
+
+func (l *Ledger) learnGroup(name string, g *surveyedGroup) {
+	own := g.sorted
+	own.seen = g.kept
+	own.isMarker = !g.kept && len(g.taken) == markerAfter
+	own.lone = 0 // the ledger counts those itself
+	l.groups[name] = &own
+	l.groupLine = append(l.groupLine, name)
+	if g.counted && g.expires {
+		l.counters.limit(name)
 	}
 }

@@ -24,7 +24,7 @@ func markerAfterLearning(s *Survey, key string) bool {
 
 func TestASurveyDoesNotMindTheOrderOfLines(t *testing.T) {
 	l := newTape()
-	ops := []*Op{store(l, 1, "A", "ta"), {Session: 2, Actor: "B", Kind: Release, Key: "lock:c", Guarded: true, Token: l.v("ta")}}
+	ops := []*Op{store(l, 1, "A", "ta"), {Session: 2, Actor: "A", Kind: Release, Key: "lock:c", Guarded: true, Token: l.v("ta")}}
 	for range 2 {
 		s := surveyOf(nil, ops...)
 		if !s.locks[LockID{Key: "lock:c"}] {
@@ -88,9 +88,9 @@ func TestASurveyIsBounded(t *testing.T) {
 		s.Add(&Op{Kind: Store, Key: "lock:" + letters(i), Token: token})
 		s.Add(&Op{Kind: Release, Key: "lock:" + letters(i), Token: token, Guarded: true})
 	}
-	hot := s.keys[LockID{Key: "hot"}]
-	if len(s.keys) > maxSurveyed || len(s.line) > maxSurveyed || len(s.groups) > maxSurveyed || len(s.locks) > maxPromoted {
-		t.Errorf("%d keys, %d in line, %d shapes, %d locks", len(s.keys), len(s.line), len(s.groups), len(s.locks))
+	hot := s.keys.all[LockID{Key: "hot"}]
+	if len(s.keys.all) > maxSurveyed || len(s.keys.line) > maxSurveyed || len(s.groups.all) > maxSurveyed || len(s.locks) > maxPromoted {
+		t.Errorf("%d keys, %d in line, %d shapes, %d locks", len(s.keys.all), len(s.keys.line), len(s.groups.all), len(s.locks))
 	}
 	if hot != nil && len(hot.taken) > maxRecent {
 		t.Errorf("%d tokens of one key", len(hot.taken))

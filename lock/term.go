@@ -2,67 +2,18 @@ package lock
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
-
-// A Declaration is what a user said of a lock: which keys, and what they guard.
-type Declaration struct {
-	Key         string `json:"key"`                // the lock's key; * stands for any text
-	Table       string `json:"table,omitempty"`    // table that it protects; "" when none was named
-	FenceColumn string `json:"fence,omitempty"`    // column of Table that keeps the fence; "" when there is none
-	Purpose     string `json:"purpose,omitempty"`  // "", "correctness" or "efficiency"
-	Kind        Sort   `json:"kind,omitempty"`     // "" where it is to be learned
-	Ignore      bool   `json:"ignore,omitempty"`   // such keys are no locks, whatever they look like
-	Declared    bool   `json:"declared,omitempty"` // it was declared to guard correctness
-}
-
-// A Sort says how many may hold a lock at once.
-type Sort string
-
-// The sorts.
-const (
-	Unsorted  Sort = ""          // not known
-	Exclusive Sort = "exclusive" // one term
-	Reentrant Sort = "reentrant" // one holder, several times
-	ReadWrite Sort = "shared"    // one writer, or readers
-	Semaphore Sort = "semaphore" // several, up to a number
-)
-
-// Covers reports whether the declaration speaks of the key.
-func (d Declaration) Covers(key string) bool { return Glob(d.Key, key) }
-
-// Glob reports whether text matches pattern, in which * stands for any text.
-func Glob(pattern, text string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == text
-	}
-	if !strings.HasPrefix(text, head) {
-		return false
-	}
-	text = text[len(head):]
-	for {
-		part, more, star := strings.Cut(rest, "*")
-		if !star {
-			return strings.HasSuffix(text, part)
-		}
-		at := strings.Index(text, part)
-		if at < 0 {
-			return false
-		}
-		text, rest = text[at+len(part):], more
-	}
-}
 
 // TableName returns a table's name as the ledger compares it: the default
 // schema left out.
 func TableName(table string) string { return strings.TrimPrefix(table, "public.") }
 
 // A LockID names one lock: the same key in another database is another lock.
+// Of Postgres the database is part of Upstream.
 type LockID struct {
-	Upstream string
+	Upstream string // Quorum for one that several servers, or several keys of one, grant together
 	DB       int
 	Key      string
 }
@@ -75,22 +26,24 @@ func (id LockID) String() string {
 	return id.Key
 }
 
+// IDOf returns the lock that an op speaks of, as one server knows it. See
+// [Ledger.LockOf] for those that are granted by several.
+func IDOf(op *Op) LockID { return LockID{op.Upstream, op.DB, op.Key} }
+
 // AddressOnly reports whether an actor's label stands for an address and not
 // for a process: everything at that address speaks under it.
 func AddressOnly(label string) bool { return label == "" || label[0] == '@' }
-
-// An Interval is where an instant lies, both ends included.
-type Interval struct{ Earliest, Latest Instant }
 
 // EndBy says what ended a section.
 type EndBy string
 
 // The ways in which a section ends.
 const (
-	Released   EndBy = "release"    // its release was requested
+	Released   EndBy = "release"    // its release was requested, or the end of the transaction that it spans
 	Closed     EndBy = "closed"     // its process, or its only connection, went away
 	Superseded EndBy = "superseded" // the same client was granted the same lock again
 	Abandoned  EndBy = "abandoned"  // nothing was heard of it for long after its lease
+	Undone     EndBy = "undone"     // the transaction that took it was rolled back: it was never there
 )
 
 // A Term is one holding of one lock. It belongs to the ledger; callers read.
@@ -103,9 +56,29 @@ type Term struct {
 	TTL     time.Duration // lifetime asked for; 0: none
 	Grant   *Op           // of a Store that was read again, a copy as of its reply
 
+	Span   Span   // what ends it beside its release
+	Tx     uint64 // the transaction that it spans, numbered in its session
+	Shared bool   // others may hold the lock at the same time: it is a reader's
+	Member bool   // it is one member of the key, beside which there may be others
+	Depth  int    // how often its holder has it: above 1 it was taken again while held
+
+	// Votes are the holdings that make up one of a quorum, by server or key, in
+	// the order of their grants. It is held while Needed of them are; until so many
+	// were granted it is a Marker. Grant is the one that made so many.
+	Votes  []*Vote
+	Needed int
+
+	// Again is the last term of the same lock and token before this one, nil if
+	// there was none that is remembered. Revived: that one's release had not been
+	// asked for, so what opened this term re-created, for its holder, a lock that
+	// had lapsed or was lost. Its Grant may then be a Renew or a Store.
+	Again   *Term
+	Revived bool
+
 	// LeaseEnd is where the lease ends by itself, drift included. Latest is
 	// Never when there is no lifetime or a renewal went unanswered. Gone bounds
-	// it from above, and leaves nothing known from below: see Held.
+	// it from above, and leaves nothing known from below: see Held. Of a session's
+	// or transaction's lock Earliest is when it was last seen to be there.
 	LeaseEnd Interval
 	Renewals int // those that were answered Done
 	// GuessedLease: the renewal that moved the end last was guessed.
@@ -115,7 +88,8 @@ type Term struct {
 	HasFence bool
 	FenceOp  *Op // what issued it: a Fence, or the grant
 
-	// ReleaseAt is when the owner's first release request was read (0: never).
+	// ReleaseAt is when the owner's first release request was read (0: never). The
+	// end of a transaction is the release of what it spans.
 	ReleaseAt Instant
 	Release   *Op // that request
 	Released  *Op // what removed the key while this term had it, whoever sent it
@@ -127,15 +101,26 @@ type Term struct {
 	End   Instant
 	EndBy EndBy
 
-	// Marker: the key behaves as a once-marker, so the term owns no statements.
+	// Marker: the key behaves as a once-marker, or the grants do not make a
+	// majority, so the term owns no statements.
 	Marker bool
 
-	reread   bool     // Grant is a copy from before it was delivered
-	known    Interval // the lease's end as of the last answer
-	knownBy  Interval // F and R of what was answered so; zero: the grant
-	denied   []*Op    // answers that the token is not held, which may be later than that
-	inflight int      // renewals that have no answer
-	inEarly  Instant  // earliest end that one of those could make
+	lease
+	reread  bool // Grant is a copy from before it was delivered
+	group   *groupState
+	sort    Sort  // as declared
+	steps   int   // releases in flight that do not end it, unless their answer says so
+	told    bool  // Depth is told by the server and not counted
+	outer   *Term // the open section of the same task in which it was taken
+	inner   int   // sections that were taken directly within it
+	alone   bool  // it outlives the section around it: nothing of its process may happen before it ends too
+	doubt   bool  // part of its transaction was undone, and it may have been in that part
+	traces  []string
+	ballot  *ballot
+	maybe   int  // servers that were asked for a vote and have not answered
+	pins    int  // what still needs it to be remembered
+	retired bool // it waits to be forgotten
+	at      int  // its place among the open terms
 }
 
 // Open reports whether the section has not ended.
@@ -144,65 +129,43 @@ func (t *Term) Open() bool { return t.End == 0 }
 // Dead reports whether the lease had certainly ended by itself at the instant.
 func (t *Term) Dead(at Instant) bool { return at > t.LeaseEnd.Latest }
 
-// Lease returns where a lease that was set by op to last ttl ends: its effect
-// lies in [F, R], Redis rounds up to a millisecond, and the two clocks may
-// drift apart by 2 ms and 500 ppm.
-func Lease(op *Op, ttl time.Duration) Interval {
-	if ttl <= 0 {
-		return Interval{Never, Never}
+// Sort says how many may hold the lock of the term at once, as far as it is
+// known by now: see [Ledger.Sort].
+func (t *Term) Sort() Sort {
+	if t.sort != Unsorted {
+		return t.sort
 	}
-	drift := 2*time.Millisecond + ttl/2000
-	return Interval{op.F.Add(ttl - drift), op.R.Add(ttl + time.Millisecond + drift)}
+	return t.group.learned(t.Lock.Key)
 }
 
 // Held returns until when the lease, unless someone else ended it, was certainly
-// running: by the clock, and by no answer to the owner that it had gone.
+// running: by the clock, and by no answer to the owner that it had gone. A
+// transaction's or session's was certainly there when it was last seen to be.
 func (t *Term) Held() Instant {
-	until := t.clock().Earliest
-	for _, op := range t.denied {
-		until = min(until, op.F)
+	if t.Votes == nil {
+		return t.held()
 	}
-	return until
-}
-
-func (t *Term) clock() Interval {
-	if t.inflight > 0 {
-		return Interval{min(t.known.Earliest, t.inEarly), Never}
-	}
-	return t.known
+	return t.majority(0, func(v *Vote) Instant { return v.held() })
 }
 
 func (t *Term) settle() {
-	t.LeaseEnd = t.clock()
-	if t.Gone != nil && t.inflight == 0 {
-		t.LeaseEnd = Interval{min(t.LeaseEnd.Earliest, t.Grant.R), min(t.LeaseEnd.Latest, t.Gone.R)}
-	}
-}
-
-// maxDenied is how many such answers of one term are kept: the first ones tell.
-const maxDenied = 64
-
-// gone notes that the owner was answered that it held nothing. If that may have
-// been before the lease was set last, it does not show that it is over.
-func (t *Term) gone(op *Op) {
-	set := t.knownBy
-	if set == (Interval{}) {
-		set = Interval{t.Grant.F, t.Grant.R}
-	}
-	if !op.Guarded || op.Guessed || op.R <= set.Earliest {
+	if t.Votes != nil {
+		t.LeaseEnd = Interval{
+			t.majority(0, func(v *Vote) Instant { return v.end(v.Grant).Earliest }),
+			t.majority(t.maybe, func(v *Vote) Instant { return v.end(v.Grant).Latest }),
+		}
 		return
 	}
-	if len(t.denied) < maxDenied {
-		t.denied = append(t.denied, op)
-	}
-	if t.Gone == nil && op.F >= set.Latest {
-		t.Gone = op
-		t.settle()
-	}
+	t.LeaseEnd = t.end(t.Grant)
+	t.Gone = t.gone
 }
 
-// set notes that an answered op set the lease anew.
-func (t *Term) set(op *Op) {
-	t.known, t.knownBy, t.Gone = Lease(op, op.TTL), Interval{op.F, op.R}, nil
-	t.denied = slices.DeleteFunc(t.denied, func(d *Op) bool { return d.R <= op.F })
+// leaseOf returns the lease that an op on a key of the term is about.
+func (t *Term) leaseOf(op *Op) *lease {
+	for _, v := range t.Votes {
+		if v.Lock == IDOf(op) {
+			return &v.lease
+		}
+	}
+	return &t.lease
 }

@@ -205,7 +205,7 @@ func TestPurposes(t *testing.T) {
 			{Key: "k", Table: "t", Declared: true}, {Key: "k", Table: "s.U", FenceColumn: "f", Declared: true}}},
 	} {
 		got, err := Parse("x.yaml", []byte("version: 1\nlocks:\n  - "+c.yaml))
-		if err != nil || !slices.Equal(got.Locks, c.want) {
+		if err != nil || !reflect.DeepEqual(got.Locks, c.want) {
 			t.Errorf("%s: %+v, %v", c.yaml, got, err)
 		}
 	}

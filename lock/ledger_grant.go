@@ -1,0 +1,288 @@
+package lock
+
+import (
+	"cmp"
+	"slices"
+)
+
+// mostRefusals is how many keys a process's refusals are remembered for: a
+// service that takes a key for each message would add to them for ever.
+const mostRefusals = 1024
+
+// maxLeft is how many superseded terms of a process are kept in mind, and how
+// many of a key that are its members.
+const maxLeft = 16
+
+func (l *Ledger) requestAcquire(op *Op) {
+	if op.Proto == Redis {
+		l.ghosts.asks(op, l.keepAll)
+		l.votes(op)
+	}
+}
+
+func (l *Ledger) replyAcquire(op *Op) {
+	l.ghosts.answered(op)
+	switch op.Outcome {
+	case Granted:
+		l.granted(op)
+	default:
+		l.refuse(op)
+	}
+}
+
+func (l *Ledger) granted(op *Op) {
+	a, k := l.actor(op.Actor), l.key(IDOf(op))
+	delete(a.refused, k.id)
+	k.group.sortedBy(op)
+	k.lock = true
+	if l.again(k, op) || l.vote(k, op) {
+		return
+	}
+	l.grant(k, op)
+}
+
+func (l *Ledger) refuse(op *Op) {
+	a, id := l.actor(op.Actor), IDOf(op)
+	if k := l.keys[id]; k != nil {
+		if op.Outcome == Refused && k.group.members {
+			k.group.refusedBeside(k.certain(op))
+		}
+	}
+	if op.Outcome == Refused {
+		l.shown(op)
+	}
+	if l.voteAgainst(op) {
+		return
+	}
+	a.refuse(id, op, l.keepAll)
+}
+
+func (a *actorState) refuse(id LockID, op *Op, keepAll bool) {
+	if len(a.refused) >= mostRefusals && !keepAll {
+		clear(a.refused)
+	}
+	a.refused[id] = op
+}
+
+// certain counts the terms of a key that were certainly there all the time that an
+// op may have taken effect.
+func (k *keyState) certain(op *Op) (n int) {
+	for _, t := range k.terms {
+		if !t.Marker && t.Grant.R <= op.F && t.Held() >= op.R {
+			n++
+		}
+	}
+	return n
+}
+
+// again takes a grant for one more of what its holder has, and reports whether it
+// is: the server says so, or nothing shows that the lock was free before.
+func (l *Ledger) again(k *keyState, op *Op) bool {
+	t := k.heldBy(op)
+	if t == nil || t.Votes != nil {
+		return false
+	}
+	if t.Span == LeaseSpan && op.Depth <= 1 && (op.Depth == 1 || provesAbsence(op) || t.Held() < op.R) {
+		return false
+	}
+	k.group.twice = k.group.twice || op.Depth > 1 || t.Span == SessionSpan
+	if t.Depth++; op.Depth > 1 {
+		t.Depth, t.told = op.Depth, true
+	}
+	if t.Span == LeaseSpan {
+		l.moved(t, op)
+	}
+	op.Term = Attribution{ID: t.ID, Confidence: 1}
+	return true
+}
+
+// heldBy returns the open term of the key whose holder an acquire is of.
+func (k *keyState) heldBy(op *Op) *Term {
+	for _, t := range slices.Backward(k.terms) {
+		if t.Span != op.Span || !t.Token.Same(op.Token) && t.Token.Known() {
+			continue
+		}
+		switch op.Span {
+		case SessionSpan:
+			if t.Session == op.Session {
+				return t
+			}
+		case TxSpan:
+			if t.Session == op.Session && t.Tx == op.Tx {
+				return t
+			}
+		default:
+			if op.Token.Known() && (t.Session == op.Session || t.Actor == op.Actor) {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// grant opens the term of a granted acquire. What the same client held of the
+// lock before is over: it asked again. If it never asked for the release of that,
+// then it may have several tasks, of which one is still in that section.
+func (l *Ledger) grant(k *keyState, op *Op) *Term {
+	l.supersede(k, op)
+	t := l.newTerm(k, op)
+	t.Marker = l.marks(k, t)
+	l.index(k, t)
+	l.opened(t)
+	return t
+}
+
+// newTerm makes a term of a grant, and gives it its number.
+func (l *Ledger) newTerm(k *keyState, op *Op) *Term {
+	l.next++
+	t := &Term{ID: l.next, Lock: k.id, Token: op.Token, Actor: op.Actor, Session: op.Session, TTL: op.TTL, Grant: op,
+		Span: op.Span, Tx: op.Tx, Shared: op.Shared, Member: op.Member, Depth: max(1, op.Depth), told: op.Depth > 0,
+		lease: leaseBy(op, op.TTL), group: k.group, sort: l.decls.sort(k.id.Key)}
+	if old := k.before(op.Token); old != nil && old.Span == LeaseSpan {
+		t.Again, t.Revived = old, old.Release == nil
+		old.Again = nil // nobody looks back further
+	}
+	op.Term = Attribution{ID: t.ID, Confidence: 1}
+	l.terms[t.ID] = t
+	k.current = t
+	if t.Span == LeaseSpan {
+		l.since(&t.lease, op)
+		l.inTx(op, effect{op: op, grant: t})
+	} else {
+		t.known = Interval{op.F, Never}
+	}
+	t.settle()
+	return t
+}
+
+// before returns the last term that was granted with a token, nil for no token.
+func (k *keyState) before(token Value) *Term {
+	if list := k.byToken[tokenText(token)]; token.Known() && len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
+// supersede ends what the client of a grant held of the lock before. Members of a
+// key, readers and what spans a transaction do not end each other.
+func (l *Ledger) supersede(k *keyState, op *Op) {
+	for _, old := range slices.Clone(k.terms) {
+		mine := old.Session == op.Session || old.Actor == op.Actor && l.conns[old.Session] == nil
+		beside := (old.Member || old.Shared || op.Shared) && !old.Token.Same(op.Token)
+		later := old.Grant.ReplySeq > op.ReplySeq // than what is read again
+		if !mine || beside || later || old.Span != LeaseSpan || severalThings(k.id.Key) {
+			continue
+		}
+		l.end(old, op.A, Superseded)
+		if !old.Marker && !old.Token.Same(op.Token) {
+			l.actor(old.Actor).leave(old)
+		}
+	}
+}
+
+func (a *actorState) leave(t *Term) {
+	a.several = true
+	a.left = append(a.left, t)
+	if len(a.left) > maxLeft {
+		a.left = a.left[1:]
+	}
+}
+
+// index makes a term findable by its key and its token.
+func (l *Ledger) index(k *keyState, t *Term) {
+	k.terms = append(k.terms, t)
+	if t.Member {
+		if k.recent = append(k.recent, t); len(k.recent) > maxLeft {
+			k.recent = k.recent[1:]
+		}
+	}
+	if k.byToken == nil {
+		k.byToken = map[string][]*Term{}
+	}
+	k.byToken[tokenText(t.Token)] = append(k.byToken[tokenText(t.Token)], t)
+	t.at = len(l.open)
+	l.open = append(l.open, t)
+	if t.Grant.HasFence {
+		l.setFence(t, t.Grant)
+	}
+	l.forget(t.Grant.R)
+}
+
+// opened lets a term own statements, unless it is a marker.
+func (l *Ledger) opened(t *Term) {
+	if t.Marker || !t.Open() {
+		return
+	}
+	conn := l.conns[t.Session]
+	if t.Span == TxSpan {
+		l.spansTx(conn, t)
+		return
+	}
+	a := l.actor(t.Actor)
+	l.nest(a, conn, t)
+	a.open = append(a.open, t)
+	if conn != nil {
+		conn.used = append(conn.used, t)
+		if t.Span == SessionSpan {
+			conn.spans = append(conn.spans, t)
+		}
+	}
+	if t.Token.Hash != "" && !t.Token.IsInt {
+		l.tokens[t.Token.Hash] = append(l.tokens[t.Token.Hash], t)
+	}
+}
+
+// end closes a section. The term stays known by its token and fence until it
+// is forgotten, since what it sent may still come.
+func (l *Ledger) end(t *Term, at Instant, by EndBy) {
+	if !t.Open() {
+		return
+	}
+	t.End, t.EndBy = max(at, 1), by
+	last := len(l.open) - 1
+	l.open[t.at], l.open[last].at = l.open[last], t.at
+	l.open = l.open[:last]
+	if k := l.keys[t.Lock]; k != nil {
+		k.terms = without(k.terms, t)
+	}
+	if a := l.actors[t.Actor]; a != nil {
+		a.open = without(a.open, t)
+		a.unnest(t)
+	}
+	if conn := l.conns[t.Session]; conn != nil {
+		conn.used, conn.spans, conn.inTx = without(conn.used, t), without(conn.spans, t), without(conn.inTx, t)
+	}
+	l.retire(t)
+}
+
+// reopen takes back that a release closed a section: it was only a step.
+func (l *Ledger) reopen(t *Term) {
+	k := l.keys[t.Lock]
+	if k == nil || t.EndBy != Released || l.terms[t.ID] != t {
+		return
+	}
+	t.End, t.EndBy, t.Release, t.ReleaseAt = 0, "", nil, 0
+	t.Releases--
+	k.terms = append(k.terms, t)
+	slices.SortFunc(k.terms, func(a, b *Term) int { return cmp.Compare(a.ID, b.ID) })
+	t.at = len(l.open)
+	l.open = append(l.open, t)
+	t.outer = nil
+	if a := l.actors[t.Actor]; a != nil && !t.Marker {
+		a.open = append(a.open, t)
+		slices.SortFunc(a.open, func(a, b *Term) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	if conn := l.conns[t.Session]; conn != nil && !t.Marker {
+		conn.used = append(conn.used, t)
+		if t.Span == SessionSpan {
+			conn.spans = append(conn.spans, t)
+		}
+	}
+}
+
+func without(list []*Term, t *Term) []*Term {
+	if i := slices.Index(list, t); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}

@@ -1,0 +1,118 @@
+package lock
+
+type renewal struct {
+	op   *Op
+	term *Term
+}
+
+func (l *Ledger) requestRenew(op *Op) {
+	l.counters.expires(l, op)
+	if op.Compares() {
+		l.comparedStore(IDOf(op), op)
+	}
+	k := l.keys[IDOf(op)]
+	if k == nil {
+		return
+	}
+	t := l.owner(k, op)
+	if t != nil {
+		op.Term = Attribution{ID: t.ID, Confidence: 1}
+		t.group.kept()
+	}
+	if moved := l.renewed(k, op); moved != nil {
+		l.suspend(moved, op)
+	}
+}
+
+// renewed returns the term whose lease a renewal moves, if it takes effect.
+func (l *Ledger) renewed(k *keyState, op *Op) *Term {
+	if op.names() || op.Kind == Store {
+		return l.terms[op.Term.ID]
+	}
+	return k.current
+}
+
+// suspend makes the lease's end unknown until the renewal is answered.
+func (l *Ledger) suspend(t *Term, op *Op) {
+	t.leaseOf(op).suspend(op)
+	t.settle()
+	if conn := l.conns[op.Session]; conn != nil {
+		t.pins++
+		conn.renewals = append(conn.renewals, renewal{op, t})
+	}
+}
+
+func (l *Ledger) replyRenew(op *Op) {
+	conn := l.conns[op.Session]
+	if conn == nil {
+		return
+	}
+	k, own := l.keys[IDOf(op)], l.terms[op.Term.ID]
+	if t := conn.answered(op); t != nil {
+		l.unpinned(t)
+		t.leaseOf(op).inflight--
+		t.settle()
+	}
+	l.shown(op)
+	if k != nil && own != nil {
+		k.showsMany(own, op)
+	}
+	if own != nil && op.Outcome == NotHeld {
+		own.leaseOf(op).denies(op)
+		own.settle()
+	}
+	if op.Outcome != Done || k == nil {
+		return
+	}
+	if moved := l.renewed(k, op); moved != nil && (moved.Lock == k.id || moved.Votes != nil) {
+		l.renew(k, moved, op)
+	}
+}
+
+// renew moves a lease's end. What was answered to a holder whose lease had certainly
+// ended re-created the lock: a server moves the end of nothing. So did a plain SET
+// over the key of another.
+func (l *Ledger) renew(k *keyState, t *Term, op *Op) {
+	lapsed := op.names() && !op.Guessed && t.Span == LeaseSpan && t.TTL > 0 && t.Grant.Evidence != FromArguments
+	if t.Votes == nil && (lapsed && t.Dead(op.F) || op.Kind == Store && (t.Dead(op.F) || k.current != t)) {
+		l.grant(k, op)
+		return
+	}
+	l.moved(t, op)
+	t.GuessedLease = op.Guessed
+	if t.TTL == 0 {
+		t.TTL = op.TTL
+	}
+	t.Renewals++
+}
+
+// moved notes that an answered op set the lease anew.
+func (l *Ledger) moved(t *Term, op *Op) {
+	lease := t.leaseOf(op)
+	lease.set(op, op.TTL)
+	l.since(lease, op)
+	t.settle()
+}
+
+// answered returns the term that a renewal had put in doubt, or nil.
+func (c *connState) answered(op *Op) *Term {
+	for i, r := range c.renewals {
+		if r.op == op {
+			c.renewals = append(c.renewals[:i], c.renewals[i+1:]...)
+			return r.term
+		}
+	}
+	return nil
+}
+
+// unsent takes the renewals that were never forwarded out of doubt.
+func (l *Ledger) unsent(c *connState) {
+	for _, r := range c.renewals {
+		if r.op.F == 0 {
+			r.term.leaseOf(r.op).inflight--
+			r.term.settle()
+		}
+		l.unpinned(r.term)
+	}
+	c.renewals = nil
+}

@@ -1,0 +1,96 @@
+package lock
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// markerAfter is how many terms of one shape end without anybody's having
+// released or renewed one before they are taken for once-markers.
+const markerAfter = 3
+
+// Lifetimes beyond these are no leases: of a probe of what the server can do, and
+// of something that is remembered for a day or more (an idempotency key).
+const (
+	probeTTL  = 5 * time.Millisecond
+	markerTTL = 24 * time.Hour
+)
+
+// A groupState is what was seen of keys that differ only in the parts that
+// look like identifiers: once-markers mostly have a key each.
+type groupState struct {
+	last     *Term
+	lapses   int
+	seen     bool // a holder released or renewed one
+	isMarker bool
+
+	shared    bool // someone held it beside others
+	members   bool // a token is a member of the key
+	many      bool // several members were there at once
+	twice     bool // a holder had it twice
+	exclusive bool // it is created exclusively
+	lone      int  // refusals while there was one member
+}
+
+// kept notes that a holder released or renewed a key: it is a lock.
+func (g *groupState) kept() { g.seen, g.isMarker, g.lapses = true, false, 0 }
+
+// group returns a key's shape: every run of letters and digits that has a
+// digit in it becomes a star.
+func group(id LockID) string {
+	var b strings.Builder
+	b.WriteString(id.Upstream + "/" + strconv.Itoa(id.DB) + "/")
+	word := func(w string) {
+		if strings.ContainsAny(w, "0123456789") {
+			w = "*"
+		}
+		b.WriteString(w)
+	}
+	from := 0
+	for i, c := range id.Key {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			continue
+		}
+		word(id.Key[from:i])
+		b.WriteRune(c)
+		from = i + len(string(c))
+	}
+	word(id.Key[min(from, len(id.Key)):])
+	return b.String()
+}
+
+func (l *Ledger) groupOf(id LockID) *groupState {
+	name := group(id)
+	g := l.groups[name]
+	if g == nil {
+		g = &groupState{}
+		l.groups[name] = g
+		l.groupLine = append(l.groupLine, name)
+		if len(l.groupLine) > 2*maxKeys && !l.keepAll {
+			for _, old := range l.groupLine[:maxKeys] {
+				delete(l.groups, old)
+			}
+			l.groupLine = append([]string(nil), l.groupLine[maxKeys:]...)
+		}
+	}
+	return g
+}
+
+// marks reports whether the term is of a once-marker, and counts how the last of
+// its shape ended: keys that are taken and never released guard nothing.
+func (l *Ledger) marks(k *keyState, t *Term) bool {
+	g := k.group
+	if t.Span != LeaseSpan || l.decls.lock(t.Lock.Key) {
+		return false
+	}
+	if last := g.last; last != nil && !g.seen {
+		gone := last.Lock == t.Lock || last.Dead(t.Grant.F) || last.Session == t.Session
+		if last.Release == nil && gone && (last.Lock != t.Lock || !last.Token.Same(t.Token)) {
+			g.lapses++
+		}
+	}
+	g.last = t
+	g.isMarker = g.isMarker || g.lapses >= markerAfter
+	return g.isMarker || !g.seen && (t.TTL > 0 && t.TTL <= probeTTL || t.TTL >= markerTTL)
+}
