@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle conformance soak nightly clean
+.PHONY: build demo test check bench fuzz oracle conformance matrix soak nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -14,10 +14,11 @@ demo: ## catch a lost update on real Redis and Postgres, in about two minutes
 	@go run ./internal/demo
 
 test: ## every test, against real servers, under the race detector
-	./scripts/need.sh redis postgres postgres18 python cc ioredis suites
+	./scripts/need.sh redis postgres postgres18 python cc ioredis suites matrix
 	@$(MAKE) --no-print-directory check
 	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
 	go run ./conformance -suites libpq_pipeline,isolation -ways armed
+	go run ./matrix -quick
 
 check: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo 'run gofmt -w on these'; exit 1; }
@@ -40,11 +41,15 @@ conformance: ## the public suites of Postgres, pgx and Redis through lockfaultd,
 	./scripts/need.sh redis postgres cc suites
 	go run ./conformance $(CONFORMANCE)
 
+matrix: ## the locks that people use, unmodified, through lockfaultd
+	./scripts/need.sh redis postgres matrix
+	go run ./matrix $(MATRIX)
+
 soak: ## ten thousand clients for an hour, with servers that are started anew meanwhile
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
 
-nightly: conformance soak oracle ## what takes too long for every change
+nightly: conformance matrix soak oracle ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

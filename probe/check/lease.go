@@ -257,9 +257,9 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 }
 
 // otherWayRound reports whether the two grants, which the replies show in one
-// order, may have happened in the other, with a release of b's in between.
+// order, may have happened in the other, with the end of b's lease in between.
 func (c *kase) otherWayRound(a, b *lock.Term) bool {
-	return b.Grant.F < a.Grant.R && c.removable(b, a.Grant)
+	return b.Grant.F < a.Grant.R && (lock.Lease(b.Grant, b.Grant.TTL).Earliest < a.Grant.R || c.removable(b, a.Grant))
 }
 
 // sameHolder reports whether one client took the lock again with its own token.
@@ -274,7 +274,7 @@ func sameClient(a, b *lock.Term) bool {
 // term's key before the grant that followed.
 func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
 	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
-		return op.Kind == lock.Release && mayRemove(op, t)
+		return op.Kind == lock.Release && mayHave(op) && mayRemove(op, t)
 	})
 }
 

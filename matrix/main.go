@@ -1,0 +1,102 @@
+// Command matrix runs the locks that people use through `lockfaultd run`, unmodified, and
+// compares what came out with what is written down.
+//
+// Each library has a small service in clients, written as its users write theirs. Two processes of
+// it, A and B, guard a read-modify-write of one row by the library's lock. There are up to four rows
+// for each:
+//
+//	clean   no fault, both at work at once: no verdict, and every grant, refusal, renewal and
+//	        release in the history is one that the services counted
+//	late    the answer to A's acquire is held until twice the lease; B takes the lock meanwhile
+//	freeze  A is frozen for twice the lease when it has read the row
+//	renew   A's renewal is held for twice the lease
+//
+// In the last three the order of events is given by files and not by sleeps: B begins when the
+// server has A's lock, and has a long lease; its work lasts until A has ended. libraries.go says what A has to report
+// then, which ops the history has to have and which verdicts there have to be. A deviation
+// makes the exit status 1.
+//
+// run.go is one row, count.go reads what came of it, table.go prints.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	o := options{}
+	only := flag.String("only", "", "libraries to run, comma-separated; * stands for any text (all)")
+	rows := flag.String("rows", strings.Join(allRows, ","), "rows to run")
+	flag.BoolVar(&o.quick, "quick", false, "only the rows that make test runs")
+	flag.IntVar(&o.labs, "labs", 2, "rows at a time, each on servers of its own")
+	flag.StringVar(&o.keep, "keep", "", "folder for histories, reports and output (default: none is kept)")
+	markdown := flag.Bool("markdown", false, "print what is expected, for docs/matrix.md, and run nothing")
+	flag.Parse()
+	if *markdown {
+		writeMarkdown(os.Stdout)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := o.choose(*only, *rows, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "matrix:", err)
+		os.Exit(2)
+	}
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "matrix:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	cases []trial
+	quick bool
+	labs  int
+	keep  string
+}
+
+// A trial is one row of one library.
+type trial struct {
+	library
+	row string
+}
+
+func (o *options) choose(only, rows string, rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("expected no arguments, got %q", rest)
+	}
+	names := strings.Split(rows, ",")
+	for _, r := range names {
+		if !slices.Contains(allRows, r) {
+			return fmt.Errorf("-rows: what is %q? expected some of %s", r, strings.Join(allRows, ", "))
+		}
+	}
+	for _, l := range libraries() {
+		for _, r := range allRows {
+			if _, has := l.rows[r]; has && slices.Contains(names, r) && l.named(only) && (!o.quick || slices.Contains(l.quick, r)) {
+				o.cases = append(o.cases, trial{l, r})
+			}
+		}
+	}
+	if len(o.cases) == 0 {
+		return errors.New("-only, -rows: nothing is left to run")
+	}
+	return nil
+}
+
+// named reports whether the library is one of a list of globs.
+func (l library) named(list string) bool {
+	return list == "" || slices.ContainsFunc(strings.Split(list, ","), func(glob string) bool {
+		ok, _ := path.Match(glob, l.name)
+		return ok
+	})
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+func TestDocsHaveTheTable(t *testing.T) {
+	doc, err := os.ReadFile("../docs/matrix.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	writeMarkdown(&want)
+	if !strings.Contains(string(doc), want.String()) {
+		t.Errorf("docs/matrix.md has not the table that `go run ./matrix -markdown` prints:\n%s", want.String())
+	}
+}
+
+func TestEachLibraryHasAService(t *testing.T) {
+	for _, l := range libraries() {
+		file := "clients/go/" + l.golang + "/main.go"
+		if l.golang == "" {
+			file = "clients/" + l.argv[1]
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s: %v", l.name, err)
+		}
+		for _, r := range l.quick {
+			if _, has := l.rows[r]; !has {
+				t.Errorf("%s: make test runs a row that it has not: %s", l.name, r)
+			}
+		}
+	}
+}
+
+// The versions that are told are those that are installed.
+func TestVersionsAreTrue(t *testing.T) {
+	for file, like := range map[string]*regexp.Regexp{
+		"clients/go/go.mod":         regexp.MustCompile(`(redsync|redislock|rueidis|go-redis|asynq|river|migrate|goose|pgx)(?:/v\d+)? v([^\s]+)\n`),
+		"clients/node/package.json": regexp.MustCompile(`"(redlock|ioredis|bullmq)": "([^"]+)"`),
+	} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range like.FindAllStringSubmatch(string(b), -1) {
+			told := regexp.MustCompile(`(?:^|[ /])` + regexp.QuoteMeta(m[1]) + `(?:lock)? (\d[^ ,]*)`)
+			for _, l := range libraries() {
+				if v := told.FindStringSubmatch(l.versions); v != nil && strings.Trim(v[1], ",") != m[2] {
+					t.Errorf("%s is said to be run with %s %s; %s has %s", l.name, m[1], v[1], file, m[2])
+				}
+			}
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	lib := library{keys: "lock:*"}
+	token := lock.Value{Hash: "00aa"}
+	c, evidence := tally(lib, []*lock.Op{
+		{Kind: lock.Acquire, Key: "lock:a", Outcome: lock.Granted, Evidence: lock.FromMonitor},
+		{Kind: lock.Acquire, Key: "lock:a", Outcome: lock.Refused},
+		{Kind: lock.Acquire, Key: "other", Outcome: lock.Granted},
+		{Kind: lock.Renew, Key: "lock:a", Outcome: lock.Done},
+		{Kind: lock.Renew, Key: "lock:a", Outcome: lock.Failed},
+		{Kind: lock.Release, Key: "lock:a", Outcome: lock.NotHeld},
+		{Kind: lock.Release, Key: "lock:a", Outcome: lock.Done, Depth: 1},
+		{Kind: lock.Store, Key: "lock:b", Outcome: lock.Done, Token: token},
+		{Kind: lock.Store, Key: "lock:c", Outcome: lock.Done, Token: token},
+		{Kind: lock.Release, Key: "lock:b", Outcome: lock.Done, Token: token, Guarded: true},
+	})
+	want := counts{Granted: 2, Refused: 1, Renewed: 1, Unreleased: 1, Released: 1}
+	if c != want || evidence != "wire 5 monitor 1" {
+		t.Errorf("got %s (%s), want %s", c, evidence, want)
+	}
+}
+
+func TestCleanRowsAreEqual(t *testing.T) {
+	said := counts{Granted: 2, Refused: 3, Released: 2, Wrote: 2}
+	for _, c := range []struct {
+		name  string
+		lib   library
+		seen  counts
+		wrong int
+	}{
+		{"as counted", library{}, counts{Granted: 2, Refused: 3, Released: 2}, 0},
+		{"a grant too many", library{}, counts{Granted: 3, Refused: 3, Released: 2}, 1},
+		{"a renewal from nowhere", library{}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 1},
+		{"renewed by itself", library{alone: true}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 0},
+		{"cleaned up", library{cleansUp: true}, counts{Granted: 2, Refused: 3, Released: 2, Unreleased: 3}, 0},
+		{"three keys", library{each: 3}, counts{Granted: 6, Refused: 3, Released: 6}, 0},
+	} {
+		c.lib.rows = map[string]expected{clean: {}}
+		o := outcome{trial: trial{c.lib, clean}, a: said, seen: c.seen}
+		o.compare()
+		if len(o.wrong) != c.wrong {
+			t.Errorf("%s: %q", c.name, o.wrong)
+		}
+	}
+}
+
+func TestForeignLocksAreTold(t *testing.T) {
+	o := outcome{trial: trial{library{keys: "lock:*"}, clean}}
+	r := report{}
+	r.Facts.Locks = []struct{ Lock string }{{"lock:counter"}, {"lock:counter db 2"}, {"cache:7"}}
+	o.judged(r)
+	if len(o.wrong) != 1 || !strings.Contains(o.wrong[0], "cache:7") {
+		t.Errorf("got %q", o.wrong)
+	}
+}

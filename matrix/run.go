@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/history"
+)
+
+// lease is that of A in the rows with a fault, which last twice as long.
+const lease = time.Second
+
+// rowLimit bounds one row.
+const rowLimit = 90 * time.Second
+
+// counter is the number that the services write.
+const counter = "SELECT value FROM counter WHERE id = 1"
+
+// An outcome is what came of one trial.
+type outcome struct {
+	trial
+	a, b     counts // as the services say
+	seen     counts // as the history says
+	evidence string
+	verdicts string
+	deficit  int64 // of the counter: acknowledged less the database's
+	took     time.Duration
+	wrong    []string
+}
+
+// try runs one trial.
+func (l *lab) try(ctx context.Context, t trial) outcome {
+	o := outcome{trial: t}
+	began := time.Now()
+	dir := filepath.Join(l.dir, t.name+"-"+t.row)
+	if err := l.runOnce(ctx, &o, dir); err != nil {
+		o.wrong = append(o.wrong, err.Error())
+	} else {
+		o.compare()
+	}
+	o.took = time.Since(began)
+	l.put(dir)
+	return o
+}
+
+// put keeps the folder of a trial where that is wanted.
+func (l *lab) put(dir string) {
+	if l.options.keep != "" {
+		to := filepath.Join(l.options.keep, filepath.Base(dir))
+		_ = os.RemoveAll(to)
+		_ = os.CopyFS(to, os.DirFS(dir))
+	}
+	_ = os.RemoveAll(dir)
+}
+
+func (l *lab) runOnce(ctx context.Context, o *outcome, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, rowLimit)
+	defer cancel()
+	if err := errors.Join(os.Mkdir(dir, 0o755), l.clear(ctx)); err != nil {
+		return err
+	}
+	text, err := l.command(ctx, o, dir)
+	if err != nil {
+		return fmt.Errorf("%w:\n%s", err, text)
+	}
+	if err := o.read(dir); err != nil {
+		return err
+	}
+	var value int64
+	if err := l.conn.QueryRow(ctx, counter).Scan(&value); err != nil {
+		return err
+	}
+	if real := int64(o.a.Wrote+o.b.Wrote) - value; !o.rowed && real != o.deficit {
+		o.wrong = append(o.wrong, fmt.Sprintf("the net deficit is %d by the wire and %d by the database", o.deficit, real))
+	}
+	return nil
+}
+
+// command runs the services below lockfaultd. Their statuses do not matter here:
+// one that failed has printed nothing.
+func (l *lab) command(ctx context.Context, o *outcome, dir string) (string, error) {
+	args := []string{"run", "--out", dir, "--counter", counter}
+	args = append(append(args, o.fault()...), "--", "sh", "-c", l.script(o.trial))
+	cmd := exec.CommandContext(ctx, l.tools.lockfaultd, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "REDIS_URL="+l.redis.URL(), "DATABASE_URL="+l.pg.URL(), "PYTHONDONTWRITEBYTECODE=1")
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	stop := l.starting(ctx, o.library, filepath.Join(dir, "start"))
+	err := cmd.Wait()
+	stop()
+	_ = os.WriteFile(filepath.Join(dir, "summary.txt"), text.Bytes(), 0o644)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() >= 10 && exit.ExitCode() <= 11 {
+		err = nil // a verdict
+	}
+	return text.String(), err
+}
+
+// starting makes the file start once the server has the lock. The function that it
+// returns ends it.
+func (l *lab) starting(ctx context.Context, lib library, file string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil && !l.taken(ctx, lib) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		_ = os.WriteFile(file, nil, 0o644)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// fault returns the rule of a row.
+func (t trial) fault() []string {
+	twice := (2 * lease).String()
+	switch t.row {
+	case late:
+		return []string{"--stall-after", "acquire" + t.only + "#1=" + twice}
+	case freeze:
+		return []string{t.freezeAt(), t.freezeOn() + "#1=" + twice}
+	case renew:
+		return []string{"--stall-before", "renew" + t.only + "#1=" + twice}
+	}
+	return nil
+}
+
+// script runs A and B beside each other.
+func (l *lab) script(t trial) string {
+	program := t.program(l.tools)
+	b := []string{"SECTIONS=20", "LEASE_MS=5000", "THINK_MS=10", "RENEW=1"}
+	a := append(slices.Clone(b), "INSERT=1")
+	if t.row != clean {
+		ms := fmt.Sprint(lease.Milliseconds())
+		a = []string{"SECTIONS=1", "ATTEMPTS=1", "LEASE_MS=" + ms, "THINK_MS=100", "INSERT=1"}
+		b = []string{"SECTIONS=1", "LEASE_MS=15000", "START_FILE=start", "WAIT_FILE=done"}
+	} else if t.second {
+		b = append(b, "START_FILE=start")
+	}
+	if t.row == renew {
+		a = append(a, "RENEW=1")
+	}
+	return fmt.Sprintf("(%s %s >a.json 2>a.err; : >done) & %s %s >b.json 2>b.err & wait",
+		strings.Join(append(a, t.env...), " "), program, strings.Join(append(b, t.env...), " "), program)
+}
+
+// read takes in what the services, the report and the history say.
+func (o *outcome) read(dir string) error {
+	for _, s := range []struct {
+		name string
+		into *counts
+	}{{"a", &o.a}, {"b", &o.b}} {
+		b, err := os.ReadFile(filepath.Join(dir, s.name+".json"))
+		if err == nil {
+			err = json.Unmarshal(b, s.into)
+		}
+		if err != nil {
+			text, _ := os.ReadFile(filepath.Join(dir, s.name+".err"))
+			return fmt.Errorf("read what %s counted: %w:\n%s", s.name, err, text)
+		}
+	}
+	var r report
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		return fmt.Errorf("read report: %w", err)
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return fmt.Errorf("read report: %w", err)
+	}
+	o.judged(r)
+	f, err := os.Open(filepath.Join(dir, "history.jsonl"))
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	defer f.Close()
+	h, err := history.Read(f)
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	o.seen, o.evidence = tally(o.library, h.Ops)
+	return nil
+}
