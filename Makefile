@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle conformance matrix soak nightly clean
+.PHONY: build demo test check bench fuzz oracle conformance matrix soak soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -49,7 +49,11 @@ soak: ## ten thousand clients for an hour, with servers that are started anew me
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
 
-nightly: conformance matrix soak oracle ## what takes too long for every change
+soak-locks: ## 200,000 sections under these locks, with pauses that none of them minds: no verdict (an hour)
+	./scripts/need.sh redis postgres matrix
+	go run ./matrix -soak 200000 -labs 3 $(MATRIX)
+
+nightly: conformance matrix soak soak-locks oracle ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

@@ -83,14 +83,16 @@ func share(ctx context.Context, labs []*lab, all []trial) error {
 	}()
 	defer busy.Wait()
 	header(os.Stdout)
-	deviating := 0
+	deviating, sections := 0, 0
 	for _, r := range results {
 		out := <-r
 		out.print(os.Stdout)
+		sections += out.a.Wrote + out.b.Wrote
 		if len(out.wrong) > 0 {
 			deviating++
 		}
 	}
+	fmt.Printf("%d rows, %d sections that wrote, %d rows deviate\n", len(all), sections, deviating)
 	if deviating > 0 {
 		return fmt.Errorf("%d of %d rows are not as written down", deviating, len(all))
 	}

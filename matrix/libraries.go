@@ -11,6 +11,7 @@ const (
 	late   = "late"
 	freeze = "freeze"
 	renew  = "renew"
+	soak   = "soak" // of no library alone
 )
 
 var allRows = []string{clean, late, freeze, renew}
@@ -29,6 +30,7 @@ type library struct {
 	second   bool   // B begins after A in the row clean, too
 	rowed    bool   // each section writes a row of its own
 	cleansUp bool   // it sends its release when it is refused, too
+	slow     bool   // its services take their time
 	alone    bool   // it renews by itself, and tells nobody
 	each     int    // keys that one lock is made of, where it is not 1
 	quick    []string

@@ -16,6 +16,9 @@
 // then, which ops the history has to have and which verdicts there have to be. A deviation
 // makes the exit status 1.
 //
+// With -soak there is one row for each library instead, of many sections, with pauses that are all
+// shorter than the lease: no verdict may come of it.
+//
 // run.go is one row, count.go reads what came of it, table.go prints.
 package main
 
@@ -38,6 +41,7 @@ func main() {
 	rows := flag.String("rows", strings.Join(allRows, ","), "rows to run")
 	flag.BoolVar(&o.quick, "quick", false, "only the rows that make test runs")
 	flag.IntVar(&o.labs, "labs", 2, "rows at a time, each on servers of its own")
+	flag.IntVar(&o.soak, "soak", 0, "sections, all in all, with pauses shorter than the lease, instead of the rows")
 	flag.StringVar(&o.keep, "keep", "", "folder for histories, reports and output (default: none is kept)")
 	markdown := flag.Bool("markdown", false, "print what is expected, for docs/matrix.md, and run nothing")
 	flag.Parse()
@@ -60,6 +64,7 @@ func main() {
 type options struct {
 	cases []trial
 	quick bool
+	soak  int
 	labs  int
 	keep  string
 }
@@ -67,7 +72,8 @@ type options struct {
 // A trial is one row of one library.
 type trial struct {
 	library
-	row string
+	row      string
+	sections int // of each service
 }
 
 func (o *options) choose(only, rows string, rest []string) error {
@@ -80,12 +86,15 @@ func (o *options) choose(only, rows string, rest []string) error {
 			return fmt.Errorf("-rows: what is %q? expected some of %s", r, strings.Join(allRows, ", "))
 		}
 	}
+	var chosen []library
 	for _, l := range libraries() {
-		for _, r := range allRows {
-			if _, has := l.rows[r]; has && slices.Contains(names, r) && l.named(only) && (!o.quick || slices.Contains(l.quick, r)) {
-				o.cases = append(o.cases, trial{l, r})
-			}
+		if l.named(only) {
+			chosen = append(chosen, l)
 		}
+	}
+	o.cases = trials(chosen, names, o.quick)
+	if o.soak > 0 {
+		o.cases = soaks(chosen, o.soak)
 	}
 	if len(o.cases) == 0 {
 		return errors.New("-only, -rows: nothing is left to run")
@@ -99,4 +108,43 @@ func (l library) named(list string) bool {
 		ok, _ := path.Match(glob, l.name)
 		return ok
 	})
+}
+
+// trials are the rows of that name, of those that have them.
+func trials(all []library, rows []string, quick bool) []trial {
+	var out []trial
+	for _, l := range all {
+		for _, r := range allRows {
+			_, has := l.rows[r]
+			if !has || !slices.Contains(rows, r) || quick && !slices.Contains(l.quick, r) {
+				continue
+			}
+			t := trial{l, r, 1}
+			if r == clean {
+				t.sections = 20
+			}
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// soaks divides sections among the libraries. A slow one gets a tenth of another's.
+func soaks(all []library, sections int) []trial {
+	weights := 0
+	for _, l := range all {
+		weights += l.weight()
+	}
+	var out []trial
+	for _, l := range all {
+		out = append(out, trial{l, soak, sections*l.weight()/weights/2 + 1})
+	}
+	return out
+}
+
+func (l library) weight() int {
+	if l.slow {
+		return 1
+	}
+	return 10
 }

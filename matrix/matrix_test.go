@@ -94,9 +94,12 @@ func TestCleanRowsAreEqual(t *testing.T) {
 		{"renewed by itself", library{alone: true}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 0},
 		{"cleaned up", library{cleansUp: true}, counts{Granted: 2, Refused: 3, Released: 2, Unreleased: 3}, 0},
 		{"three keys", library{each: 3}, counts{Granted: 6, Refused: 3, Released: 6}, 0},
+		{"two of three keys", library{each: 3}, counts{Granted: 5, Refused: 3, Released: 4, Unreleased: 1}, 0},
+		{"one of three keys", library{each: 3}, counts{Granted: 3, Refused: 3, Released: 3}, 1},
+		{"a key that is kept", library{each: 3}, counts{Granted: 6, Refused: 3, Released: 5}, 1},
 	} {
 		c.lib.rows = map[string]expected{clean: {}}
-		o := outcome{trial: trial{c.lib, clean}, a: said, seen: c.seen}
+		o := outcome{trial: trial{c.lib, clean, 1}, a: said, seen: c.seen}
 		o.compare()
 		if len(o.wrong) != c.wrong {
 			t.Errorf("%s: %q", c.name, o.wrong)
@@ -105,7 +108,7 @@ func TestCleanRowsAreEqual(t *testing.T) {
 }
 
 func TestForeignLocksAreTold(t *testing.T) {
-	o := outcome{trial: trial{library{keys: "lock:*"}, clean}}
+	o := outcome{trial: trial{library{keys: "lock:*"}, clean, 1}}
 	r := report{}
 	r.Facts.Locks = []struct{ Lock string }{{"lock:counter"}, {"lock:counter db 2"}, {"cache:7"}}
 	o.judged(r)

@@ -20,8 +20,17 @@ import (
 // lease is that of A in the rows with a fault, which last twice as long.
 const lease = time.Second
 
-// rowLimit bounds one row.
-const rowLimit = 90 * time.Second
+// rowLimit bounds one row, soakLimit one of many sections.
+const (
+	rowLimit  = 90 * time.Second
+	soakLimit = 20 * time.Minute
+)
+
+// short are pauses that no lease minds.
+var short = []string{
+	"--freeze-after", "SELECT(counter)#*/197=60ms", "--freeze-before", "UPDATE(counter)#*/211=90ms",
+	"--stall-after", "acquire#*/223=70ms", "--stall-before", "release#*/227=40ms",
+}
 
 // counter is the number that the services write.
 const counter = "SELECT value FROM counter WHERE id = 1"
@@ -64,7 +73,11 @@ func (l *lab) put(dir string) {
 }
 
 func (l *lab) runOnce(ctx context.Context, o *outcome, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, rowLimit)
+	limit := rowLimit
+	if o.row == soak {
+		limit = soakLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := errors.Join(os.Mkdir(dir, 0o755), l.clear(ctx)); err != nil {
 		return err
@@ -139,6 +152,8 @@ func (t trial) fault() []string {
 		return []string{"--stall-after", "acquire" + t.only + "#1=" + twice}
 	case freeze:
 		return []string{t.freezeAt(), t.freezeOn() + "#1=" + twice}
+	case soak:
+		return short
 	case renew:
 		return []string{"--stall-before", "renew" + t.only + "#1=" + twice}
 	}
@@ -148,14 +163,17 @@ func (t trial) fault() []string {
 // script runs A and B beside each other.
 func (l *lab) script(t trial) string {
 	program := t.program(l.tools)
-	b := []string{"SECTIONS=20", "LEASE_MS=5000", "THINK_MS=10", "RENEW=1"}
+	think := map[string]string{clean: "THINK_MS=10", soak: "THINK_MS=0 RETRY_MS=1"}
+	b := []string{fmt.Sprint("SECTIONS=", t.sections), "LEASE_MS=5000", think[t.row], "RENEW=1"}
 	a := append(slices.Clone(b), "INSERT=1")
-	if t.row != clean {
-		ms := fmt.Sprint(lease.Milliseconds())
+	switch ms := fmt.Sprint(lease.Milliseconds()); t.row {
+	case clean, soak:
+		if t.second {
+			b = append(b, "START_FILE=start")
+		}
+	default:
 		a = []string{"SECTIONS=1", "ATTEMPTS=1", "LEASE_MS=" + ms, "THINK_MS=100", "INSERT=1"}
 		b = []string{"SECTIONS=1", "LEASE_MS=15000", "START_FILE=start", "WAIT_FILE=done"}
-	} else if t.second {
-		b = append(b, "START_FILE=start")
 	}
 	if t.row == renew {
 		a = append(a, "RENEW=1")

@@ -15,7 +15,7 @@ func header(w io.Writer) {
 // print writes one row, and what is wrong with it.
 func (o outcome) print(w io.Writer) {
 	says := o.a.String()
-	if o.row == clean {
+	if o.row == clean || o.row == soak {
 		says = o.a.plus(o.b).String()
 	}
 	seen := o.seen.String()

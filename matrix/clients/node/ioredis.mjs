@@ -1,7 +1,7 @@
 // Guards its work by a lock that is made by hand with ioredis.
 import { randomUUID } from "node:crypto";
 import Redis from "ioredis";
-import { count, finish, lease, more, note, sleep, start } from "./work.mjs";
+import { count, finish, lease, more, note, retry, sleep, start } from "./work.mjs";
 
 const key = "lock:counter";
 const redis = new Redis(process.env.REDIS_URL, {
@@ -16,7 +16,7 @@ while (more()) {
   const token = randomUUID();
   if ((await redis.set(key, token, "PX", lease, "NX")) !== "OK") {
     note("refused");
-    await sleep(5);
+    await sleep(retry);
     continue;
   }
   note("granted");

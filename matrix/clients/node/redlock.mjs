@@ -1,7 +1,7 @@
 // Guards its work by redlock 5: with acquire, or with MODE=using by its using(), which renews by itself.
 import Redis from "ioredis";
 import Redlock from "redlock";
-import { count, finish, lease, more, note, sleep, start } from "./work.mjs";
+import { count, finish, lease, more, note, retry, sleep, start } from "./work.mjs";
 
 const key = "lock:counter";
 const redis = new Redis(process.env.REDIS_URL);
@@ -52,5 +52,5 @@ async function using() {
 
 async function refused() {
   note("refused");
-  await sleep(5);
+  await sleep(retry);
 }

@@ -12,6 +12,7 @@ export const lease = number("LEASE_MS", 5000);
 export const sections = number("SECTIONS", 10);
 const renews = process.env.RENEW === "1";
 const attempts = number("ATTEMPTS", 0);
+export const retry = number("RETRY_MS", 5);
 const think = number("THINK_MS", 2);
 
 const db = new pg.Client({ connectionString: process.env.DATABASE_URL });

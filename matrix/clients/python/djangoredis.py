@@ -21,7 +21,7 @@ while counts.more():
     lock = cache.lock("counter", timeout=work.LEASE)
     if not lock.acquire(blocking=False):
         counts.note("refused")
-        time.sleep(0.005)
+        time.sleep(work.RETRY)
         continue
     counts.note("granted")
     try:

@@ -32,7 +32,7 @@ def one(n):
 
 def refused():
     counts.note("refused")
-    time.sleep(0.005)
+    time.sleep(work.RETRY)
 
 
 def section(renew=None):

@@ -40,7 +40,7 @@ async def main():
         lock = client.lock("lock:counter", timeout=work.LEASE)
         if not await lock.acquire(blocking=False):
             counts.note("refused")
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(work.RETRY)
             continue
         counts.note("granted")
         await section(db, counts, lock)

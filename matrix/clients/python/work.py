@@ -13,6 +13,7 @@ LEASE = int(os.environ.get("LEASE_MS", "5000")) / 1000
 RENEW = os.environ.get("RENEW") == "1"
 SECTIONS = int(os.environ.get("SECTIONS", "10"))
 ATTEMPTS = int(os.environ.get("ATTEMPTS", "0"))
+RETRY = int(os.environ.get("RETRY_MS", "5")) / 1000
 THINK = int(os.environ.get("THINK_MS", "2")) / 1000
 
 READ = "SELECT value FROM counter WHERE id = 1"

@@ -27,7 +27,7 @@ wait(ENV["START_FILE"])
 while counts["granted"] < sections && (attempts.zero? || counts["granted"] + counts["refused"] < attempts)
   unless connection.get_advisory_lock(LOCK)
     counts["refused"] += 1
-    sleep 0.005
+    sleep ms("RETRY_MS", 5)
     next
   end
   counts["granted"] += 1

@@ -4,7 +4,7 @@
 // The environment says how much: SECTIONS (10) times, with LEASE_MS (5000) as the lock's lifetime,
 // THINK_MS (2) between read and write, and longer, until the file WAIT_FILE is there. With RENEW=1
 // the lock is renewed meanwhile. A lock that is taken is tried for again, ATTEMPTS times
-// (0: for ever), once the file START_FILE is there.
+// (0: for ever), every RETRY_MS (5), once the file START_FILE is there.
 package work
 
 import (
@@ -40,6 +40,7 @@ type Shift struct {
 
 	attempts int
 	think    time.Duration
+	retry    time.Duration
 	waitFile string
 	db       *pgx.Conn
 }
@@ -47,7 +48,7 @@ type Shift struct {
 // Start connects to the database and waits until it is time.
 func Start() *Shift {
 	s := &Shift{
-		Lease: ms("LEASE_MS", 5000), think: ms("THINK_MS", 2), Sections: number("SECTIONS", 10),
+		Lease: ms("LEASE_MS", 5000), think: ms("THINK_MS", 2), retry: ms("RETRY_MS", 5), Sections: number("SECTIONS", 10),
 		attempts: number("ATTEMPTS", 0), Renews: os.Getenv("RENEW") == "1", waitFile: os.Getenv("WAIT_FILE"),
 	}
 	var err error
@@ -75,7 +76,7 @@ func (s *Shift) Refuse(err error) {
 		fmt.Fprintln(os.Stderr, "not granted:", err)
 	}
 	s.Refused++
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(s.retry)
 }
 
 // Release notes what became of a release.
