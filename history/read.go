@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,112 +23,184 @@ var ErrNewer = errors.New("newer schema")
 // becomes a gap, since a daemon may die while it writes. Errors name the line.
 func Read(r io.Reader) (*History, error) {
 	h := &History{}
+	if err := Scan(r, func(e Entry) error { h.add(e); return nil }); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// An Entry is one line of a history: one of these is set, and none where the type
+// of line is not known.
+type Entry struct {
+	Header     *Header
+	Actor      *Actor
+	Op         *lock.Op // the reader's from then on
+	Injection  *Injection
+	End        *End
+	Gap        *Gap
+	Clock      *Clock
+	Tally      *Tally
+	Bypass     *Bypass
+	Invariants *[]Invariant // instead of the header's
+}
+
+// Scan reads a history and hands over each line, the header first, in the order in
+// which they stand there. What [Read] says of a last line that was cut off holds
+// here too. Errors name the line, but for those of take, which end the reading.
+func Scan(r io.Reader, take func(Entry) error) error {
 	in := bufio.NewReaderSize(r, 1<<16)
+	s := scanner{same: names{}}
 	for n := 1; ; n++ {
-		b, err := in.ReadBytes('\n')
+		b, err := in.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			long := slices.Clone(b)
+			b, err = in.ReadBytes('\n')
+			b = append(long, b...)
+		}
 		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("read history: line %d: %w", n, err)
+			return fmt.Errorf("read history: line %d: %w", n, err)
 		}
-		whole := err == nil
-		if len(bytes.TrimSpace(b)) > 0 {
-			if err := h.add(b, n); err != nil {
-				if whole || n == 1 {
-					return nil, fmt.Errorf("read history: line %d: %w", n, err)
-				}
-				h.Gaps = append(h.Gaps, Gap{At: h.last(), Lost: 1, Why: "the last line is cut off"})
+		e, failed := s.line(b, n, err == nil)
+		if failed != nil {
+			return fmt.Errorf("read history: %w", failed)
+		}
+		if e != (Entry{}) {
+			if failed := take(e); failed != nil {
+				return failed
 			}
-		} else if n == 1 {
-			return nil, errors.New("read history: line 1: it is empty; expected a header")
 		}
-		if !whole {
-			return h, nil
+		if err == io.EOF {
+			return nil
 		}
 	}
 }
 
-func (h *History) add(b []byte, n int) error {
+// A scanner reads lines.
+type scanner struct {
+	same names
+	last lock.Instant // the latest of the ops
+}
+
+// line reads one line, which may be empty, or the last one and cut off.
+func (s *scanner) line(b []byte, n int, whole bool) (Entry, error) {
+	if len(bytes.TrimSpace(b)) == 0 {
+		if n == 1 {
+			return Entry{}, errors.New("line 1: it is empty; expected a header")
+		}
+		return Entry{}, nil
+	}
+	e, err := s.entry(b, n)
+	switch {
+	case err != nil && (whole || n == 1):
+		return Entry{}, fmt.Errorf("line %d: %w", n, err)
+	case err != nil:
+		return Entry{Gap: &Gap{At: s.last, Lost: 1, Why: "the last line is cut off"}}, nil
+	case e.Op != nil:
+		s.last = max(s.last, e.Op.A, e.Op.R, e.Op.D, e.Op.Z)
+	}
+	return e, nil
+}
+
+func (s *scanner) entry(b []byte, n int) (e Entry, err error) {
+	if op, ok := quickOp(b, s.same); ok && n > 1 {
+		return Entry{Op: op}, nil
+	}
 	var kind struct {
 		Type string `json:"type"`
 	}
 	if err := json.Unmarshal(b, &kind); err != nil {
-		return err
+		return e, err
 	}
 	if n == 1 && kind.Type != "header" {
-		return fmt.Errorf("type %q: expected a header", kind.Type)
+		return e, fmt.Errorf("type %q: expected a header", kind.Type)
 	}
 	switch kind.Type {
 	case "header":
-		return h.header(b)
+		e.Header, err = header(b)
 	case "op":
-		var l opLine
-		if err := json.Unmarshal(b, &l); err != nil {
-			return err
+		var l *opLine
+		if l, err = decode[opLine](b); err == nil {
+			e.Op = l.op()
 		}
-		h.Ops = append(h.Ops, l.op())
-		return nil
 	case "actor":
-		return decode(b, &h.Actors)
+		e.Actor, err = decode[Actor](b)
 	case "injection":
-		return decode(b, &h.Injections)
+		e.Injection, err = decode[Injection](b)
 	case "end":
-		return decode(b, &h.Ends)
+		e.End, err = decode[End](b)
 	case "gap":
-		return decode(b, &h.Gaps)
+		e.Gap, err = decode[Gap](b)
 	case "clock":
-		return decode(b, &h.Clocks)
+		e.Clock, err = decode[Clock](b)
 	case "tally":
-		return decode(b, &h.Tallies)
+		e.Tally, err = decode[Tally](b)
 	case "bypass":
-		return h.bypass(b)
+		e.Bypass, err = bypass(b)
 	case "invariants":
-		h.Header.Invariants = nil
-		return json.Unmarshal(b, &struct {
-			Invariants *[]Invariant `json:"invariants"`
-		}{&h.Header.Invariants})
+		var list *struct{ Invariants []Invariant }
+		if list, err = decode[struct{ Invariants []Invariant }](b); err == nil {
+			e.Invariants = &list.Invariants
+		}
 	}
-	return nil
+	return e, err
 }
 
-func decode[T any](b []byte, into *[]T) error {
-	var v T
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
+// add appends a line to what was read.
+func (h *History) add(e Entry) {
+	switch {
+	case e.Header != nil:
+		h.Header = *e.Header
+	case e.Op != nil:
+		h.Ops = append(h.Ops, e.Op)
+	case e.Actor != nil:
+		h.Actors = append(h.Actors, *e.Actor)
+	case e.Injection != nil:
+		h.Injections = append(h.Injections, *e.Injection)
+	case e.End != nil:
+		h.Ends = append(h.Ends, *e.End)
+	case e.Gap != nil:
+		h.Gaps = append(h.Gaps, *e.Gap)
+	case e.Clock != nil:
+		h.Clocks = append(h.Clocks, *e.Clock)
+	case e.Tally != nil:
+		h.Tallies = append(h.Tallies, *e.Tally)
+	case e.Bypass != nil:
+		h.Bypasses = append(h.Bypasses, *e.Bypass)
+	case e.Invariants != nil:
+		h.Header.Invariants = *e.Invariants
 	}
-	*into = append(*into, v)
-	return nil
 }
 
-func (h *History) bypass(b []byte) error {
-	if err := decode(b, &h.Bypasses); err != nil {
-		return err
+func decode[T any](b []byte) (*T, error) {
+	v := new(T)
+	err := json.Unmarshal(b, v)
+	return v, err
+}
+
+func bypass(b []byte) (*Bypass, error) {
+	p, err := decode[Bypass](b)
+	if err != nil {
+		return nil, err
 	}
-	p := &h.Bypasses[len(h.Bypasses)-1]
 	if key, err := hex.DecodeString(p.KeyHex); err == nil && p.KeyHex != "" {
 		p.Key, p.KeyHex = string(key), ""
 	}
-	return nil
+	return p, nil
 }
 
-func (h *History) header(b []byte) error {
-	if err := json.Unmarshal(b, &h.Header); err != nil {
-		return err
+func header(b []byte) (*Header, error) {
+	h, err := decode[Header](b)
+	if err != nil {
+		return nil, err
 	}
-	major, _, _ := strings.Cut(h.Header.Schema, ".")
+	major, _, _ := strings.Cut(h.Schema, ".")
 	own, _, _ := strings.Cut(Schema, ".")
 	got, err := strconv.Atoi(major)
 	if err != nil {
-		return fmt.Errorf("schema %q: expected a version such as %s", h.Header.Schema, Schema)
+		return nil, fmt.Errorf("schema %q: expected a version such as %s", h.Schema, Schema)
 	}
 	if want, _ := strconv.Atoi(own); got > want {
-		return fmt.Errorf("schema %s: %w than %s", h.Header.Schema, ErrNewer, Schema)
+		return nil, fmt.Errorf("schema %s: %w than %s", h.Schema, ErrNewer, Schema)
 	}
-	return nil
-}
-
-// last returns the latest instant of the ops read so far.
-func (h *History) last() (at lock.Instant) {
-	for _, op := range h.Ops {
-		at = max(at, op.A, op.R, op.D, op.Z)
-	}
-	return at
+	return h, nil
 }
