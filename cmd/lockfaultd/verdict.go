@@ -14,17 +14,30 @@ import (
 // judge reads the history back, as anybody could later, and judges it.
 func (w *wrapped) judge(uses []fault.Use) (report.Run, error) {
 	r := report.Run{Rules: ruleUses(uses)}
-	f, err := os.Open(filepath.Join(w.dir, "history.jsonl"))
-	if err != nil {
+	first := true
+	source := func(take func(history.Entry) error) error {
+		f, err := os.Open(filepath.Join(w.dir, "history.jsonl"))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		keep := first
+		first = false
+		return history.Scan(f, func(e history.Entry) error {
+			switch {
+			case keep && e.Header != nil:
+				r.Started = e.Header.Started
+			case keep && e.Injection != nil:
+				r.Injections = append(r.Injections, *e.Injection)
+			}
+			return take(e)
+		})
+	}
+	var err error
+	if r.Result, err = check.Stream(source, nil, nil); err != nil {
 		return r, fmt.Errorf("judge: %w", err)
 	}
-	defer f.Close()
-	h, err := history.Read(f)
-	if err != nil {
-		return r, fmt.Errorf("judge: %w", err)
-	}
-	r.Result = check.Judge(check.From(h))
-	r.Injections, r.Started, r.Gaps = h.Injections, h.Header.Started, len(h.Gaps)
+	r.Gaps = r.Result.Facts.Gaps
 	return r, nil
 }
 

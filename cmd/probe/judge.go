@@ -22,7 +22,7 @@ const readLimit = 30 * time.Second
 // judgeFlags are common to verify and report.
 func judgeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "history", Usage: "`FILE` that lockfaultd wrote"},
+		&cli.StringFlag{Name: "history", Usage: "`FILE` that lockfaultd wrote; it may as well be the argument"},
 		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where the invariants stand now"},
 		&cli.StringSliceFlag{Name: "counter", Usage: "`SQL` of a number that must move by what was acknowledged; repeatable"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "`SQL` of a fence, which must only rise; repeatable"},
@@ -31,12 +31,14 @@ func judgeFlags() []cli.Flag {
 	}
 }
 
-// judged is a history and what came of it.
+// judged is what came of a history.
 type judged struct {
-	history  *history.History
-	result   check.Result
-	unread   []string // invariants that could not be read, with the reason
-	accepted []report.Accepted
+	result     check.Result
+	unread     []string // invariants that could not be read, with the reason
+	accepted   []report.Accepted
+	header     history.Header
+	injections []history.Injection
+	elapsed    time.Duration
 }
 
 // judge does what the flags say: read, look, judge.
@@ -53,45 +55,78 @@ func judge(c *cli.Context) (judged, error) {
 	if err != nil {
 		return judged{}, usageError{err}
 	}
-	h, err := readHistory(c.String("history"))
+	path, err := historyOf(c)
 	if err != nil {
 		return judged{}, usageError{err}
 	}
-	j := judged{history: h, accepted: known}
-	in := check.From(h)
-	in.Declarations = append(in.Declarations, declared...)
-	in.Invariants = merge(in.Invariants, named)
-	if url := c.String("database"); url != "" {
-		j.unread = readEnds(c.Context, url, in.Invariants)
+	j := judged{accepted: known}
+	j.result, err = check.Stream(j.source(path), declared, func(header []check.Invariant) []check.Invariant {
+		all := merge(header, named)
+		if url := c.String("database"); url != "" {
+			j.unread = readEnds(c.Context, url, all)
+		}
+		return all
+	})
+	if err != nil {
+		return judged{}, usageError{err}
 	}
-	j.result = check.Judge(in)
 	return j, nil
 }
 
 // run is what a report is made from, as far as the judge knows it.
 func (j judged) run() report.Run {
-	r := report.Run{Result: j.result, Unread: j.unread, Gaps: len(j.history.Gaps), Unplanned: true, Accepted: j.accepted,
-		Seed: j.history.Header.Seed, Started: j.history.Header.Started}
-	for _, op := range j.history.Ops {
-		r.Elapsed = max(r.Elapsed, time.Duration(op.A), time.Duration(op.D))
-	}
-	return r
+	return report.Run{Result: j.result, Unread: j.unread, Gaps: j.result.Facts.Gaps, Unplanned: true, Accepted: j.accepted,
+		Seed: j.header.Seed, Started: j.header.Started, Elapsed: j.elapsed}
 }
 
-func readHistory(path string) (*history.History, error) {
-	if path == "" {
-		return nil, fmt.Errorf("--history: expected the file history.jsonl of a run")
+// historyOf returns the file that was named, by the flag or as the argument.
+func historyOf(c *cli.Context) (string, error) {
+	path, args := c.String("history"), c.Args().Slice()
+	switch {
+	case len(args) > 1, len(args) == 1 && path != "":
+		return "", fmt.Errorf("%q: expected one history", args[len(args)-1])
+	case len(args) == 1:
+		return args[0], nil
+	case path == "":
+		return "", fmt.Errorf("--history: expected the file history.jsonl of a run")
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--history: %w", err)
+	return path, nil
+}
+
+// source reads the file anew each time, and the first time keeps what a report lays
+// beside the verdicts.
+func (j *judged) source(path string) check.Source {
+	first := true
+	return func(take func(history.Entry) error) error {
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("--history: %w", err)
+		}
+		defer f.Close()
+		keep := first
+		first = false
+		err = history.Scan(f, func(e history.Entry) error {
+			if keep {
+				j.keep(e)
+			}
+			return take(e)
+		})
+		if err != nil {
+			return fmt.Errorf("--history %s: %w", path, err)
+		}
+		return nil
 	}
-	defer f.Close()
-	h, err := history.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("--history %s: %w", path, err)
+}
+
+func (j *judged) keep(e history.Entry) {
+	switch {
+	case e.Header != nil:
+		j.header = *e.Header
+	case e.Injection != nil:
+		j.injections = append(j.injections, *e.Injection)
+	case e.Op != nil:
+		j.elapsed = max(j.elapsed, time.Duration(e.Op.A), time.Duration(e.Op.D))
 	}
-	return h, nil
 }
 
 func invariantsOf(c *cli.Context) ([]check.Invariant, error) {

@@ -17,6 +17,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -30,15 +32,24 @@ func run(args []string, stdin io.Reader, stdout io.Writer, stderr *os.File) int 
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore)
-	err := newApp(stdin, stdout, stderr).RunContext(ctx, args)
+	err := newApp(stdin, stdout, stderr).RunContext(ctx, flagsFirst(args))
 	return status(err, stderr)
+}
+
+// flagsFirst puts the argument that follows the command behind the flags, where the
+// library expects it.
+func flagsFirst(args []string) []string {
+	if len(args) < 4 || strings.HasPrefix(args[2], "-") || args[1] == "worker" {
+		return args
+	}
+	return append(slices.Delete(slices.Clone(args), 2, 3), args[2])
 }
 
 func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
 	return &cli.App{
 		Name:      "probe",
 		Usage:     "say from evidence whether the data survived",
-		UsageText: "probe COMMAND [flags]\n\nExample:\n  probe verify --history out/history.jsonl",
+		UsageText: "probe COMMAND [flags]\n\nExample:\n  probe verify out/history.jsonl",
 		Reader:    stdin, Writer: stdout, ErrWriter: stderr,
 		Commands: []*cli.Command{
 			loadCommand(stderr), verifyCommand(), reportCommand(), workerCommand(),
@@ -69,7 +80,7 @@ func command(c *cli.Command) *cli.Command {
 	}
 	c.HideHelpCommand = true
 	c.Action = func(ctx *cli.Context) error {
-		if ctx.Args().Present() {
+		if ctx.Args().Present() && c.ArgsUsage == "" {
 			return usagef("unexpected argument %q; see probe %s --help", ctx.Args().First(), c.Name)
 		}
 		return action(ctx)

@@ -9,11 +9,11 @@ import (
 	"github.com/lockfaultd/lockfaultd/report"
 )
 
-const reportExample = `probe report --history FILE [flags]
+const reportExample = `probe report HISTORY [flags]
 
 Examples:
-  probe report --history out/history.jsonl
-  probe report --history out/history.jsonl --json > report.json
+  probe report out/history.jsonl
+  probe report out/history.jsonl --json > report.json
 
 The verdicts are those of probe verify; beside them stands what was injected,
 as far as it is in the history: a rule that never fired is not.`
@@ -23,6 +23,7 @@ func reportCommand() *cli.Command {
 		Name:      "report",
 		Usage:     "judge a history and lay beside it what was injected",
 		UsageText: reportExample,
+		ArgsUsage: "HISTORY",
 		Flags:     append(judgeFlags(), &cli.BoolFlag{Name: "json", Usage: "print report.json"}),
 		Action:    writeReport,
 	})
@@ -34,8 +35,8 @@ func writeReport(c *cli.Context) error {
 		return err
 	}
 	r := j.run()
-	r.Injections = j.history.Injections
-	r.Rules = rulesOf(j.history.Injections)
+	r.Injections = j.injections
+	r.Rules = rulesOf(j.injections)
 	write := report.Text
 	if c.Bool("json") {
 		write = report.JSON

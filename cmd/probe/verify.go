@@ -10,11 +10,11 @@ import (
 	"github.com/lockfaultd/lockfaultd/report"
 )
 
-const verifyExample = `probe verify --history FILE [flags]
+const verifyExample = `probe verify HISTORY [flags]
 
 Examples:
-  probe verify --history out/history.jsonl
-  probe verify --history out/history.jsonl --database "$DATABASE_URL" \
+  probe verify out/history.jsonl
+  probe verify out/history.jsonl --database "$DATABASE_URL" \
       --counter 'SELECT value FROM counter WHERE id = 1' --lock 'lock:counter=counter.fence'
 
 The judge sees ops alone, never what was injected, nor which rules were armed:
@@ -28,6 +28,7 @@ func verifyCommand() *cli.Command {
 		Name:      "verify",
 		Usage:     "judge a history, from its ops alone",
 		UsageText: verifyExample,
+		ArgsUsage: "HISTORY",
 		Flags:     judgeFlags(),
 		Action:    verify,
 	})

@@ -1,6 +1,9 @@
 package check
 
-import "github.com/lockfaultd/lockfaultd/history"
+import (
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // From returns the input that a history is: its ops and what else was
 // observed, and none of its injections.
@@ -12,8 +15,104 @@ func From(h *history.History) Input {
 	for _, g := range h.Gaps {
 		in.Gaps = append(in.Gaps, Gap(g))
 	}
-	for _, i := range h.Header.Invariants {
-		in.Invariants = append(in.Invariants, Invariant(i))
-	}
+	in.Invariants = invariants(h.Header.Invariants)
 	return in
+}
+
+func invariants(list []history.Invariant) []Invariant {
+	var out []Invariant
+	for _, i := range list {
+		out = append(out, Invariant(i))
+	}
+	return out
+}
+
+// A Source goes through the entries of a history, from the first, each time that
+// it is called, and returns take's error or its own.
+type Source func(take func(history.Entry) error) error
+
+// Stream judges a history that it goes through twice (three times where what tells
+// rows apart is found out late), and of which it keeps what it must. Its answer is
+// the one that [Judge] gives. More was declared than the history's header says;
+// amend, if it is not nil, is given the history's invariants and returns those to
+// judge by, before the second time.
+//
+// A history in which requests and replies have no numbers, as no daemon writes one,
+// is kept whole.
+func Stream(src Source, more []lock.Declaration, amend func([]Invariant) []Invariant) (Result, error) {
+	s := stream{src: src, more: more, amend: amend}
+	if err := s.survey(); err != nil {
+		return Result{}, err
+	}
+	if s.known.unplaced {
+		return s.whole()
+	}
+	j := NewJudging(s.setup, s.known)
+	err := src(func(e history.Entry) error {
+		switch {
+		case e.Op != nil:
+			j.Op(e.Op)
+		case e.End != nil:
+			j.End(End(*e.End))
+		case e.Gap != nil:
+			j.Gap(Gap(*e.Gap))
+		}
+		return nil
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return j.Result(), nil
+}
+
+type stream struct {
+	src   Source
+	more  []lock.Declaration
+	amend func([]Invariant) []Invariant
+	known *Survey
+	setup Setup
+}
+
+// survey goes through the history until it knows what a judging needs.
+func (s *stream) survey() error {
+	var named []history.Invariant
+	for first := true; first || s.known.Again(); first = false {
+		err := s.src(func(e history.Entry) error {
+			switch {
+			case e.Header != nil && first:
+				s.setup.Declarations = append(e.Header.Declarations, s.more...)
+				s.known, named = NewSurvey(s.setup.Declarations), e.Header.Invariants
+			case e.Invariants != nil && first:
+				named = *e.Invariants
+			case e.Op != nil:
+				s.known.Op(e.Op)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.setup.Invariants = invariants(named)
+	if s.amend != nil {
+		s.setup.Invariants = s.amend(s.setup.Invariants)
+	}
+	return nil
+}
+
+// whole judges a history that has to be kept.
+func (s *stream) whole() (Result, error) {
+	in := Input{Declarations: s.setup.Declarations, Invariants: s.setup.Invariants}
+	err := s.src(func(e history.Entry) error {
+		switch {
+		case e.Op != nil:
+			in.Ops = append(in.Ops, e.Op)
+		case e.End != nil:
+			in.Ends = append(in.Ends, End(*e.End))
+		case e.Gap != nil:
+			in.Gaps = append(in.Gaps, Gap(*e.Gap))
+		}
+		return nil
+	})
+	return Judge(in), err
 }
