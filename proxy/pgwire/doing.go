@@ -11,6 +11,7 @@ import (
 // and behind that the op of its own, if it has one.
 type doing struct {
 	locks []held
+	call  *Call // nil: the wire tells it all
 	op    *lock.Op
 }
 
@@ -72,6 +73,7 @@ func (t *Tracker) do(tm *template, from binding, sql *lock.Statement) doing {
 			d.locks = append(d.locks, held{hold: &tm.holds[i], op: op})
 		}
 	}
+	d.call = t.call(&d)
 	if t.mattersItself(tm) {
 		if sql == nil {
 			sql = tm.fill(from)
@@ -120,6 +122,13 @@ func (t *Tracker) markAll(d *doing, start, end int64) {
 	if d.op != nil {
 		t.mark(d.op, start, end)
 	}
+	if d.call == nil {
+		return
+	}
+	if end-start > wire.MaxHeld {
+		start = end
+	}
+	t.marks = append(t.marks, wire.Mark{Kind: wire.Called, Call: d.call, Start: start, End: end})
 }
 
 // sees takes a row.
@@ -173,7 +182,7 @@ func (t *Tracker) settleLocks(d *doing, rows int64) {
 		l := &d.locks[i]
 		l.op.Rows = rows
 		l.op.Outcome = l.outcome(rows)
-		if l.op.Span == lock.SessionSpan {
+		if l.class == "advisory" || l.all {
 			t.advised.count(l)
 		}
 	}
@@ -241,6 +250,7 @@ func (t *Tracker) finish(d *doing, tm *template, m *message) {
 	if m.end-start > wire.MaxHeld {
 		start = m.end
 	}
+	t.answeredCall(d, start, m.end)
 	for i := range d.locks {
 		t.marks = append(t.marks, wire.Mark{Kind: wire.Reply, Op: d.locks[i].op, Start: start, End: m.end})
 	}

@@ -16,7 +16,7 @@ func locked(marks []wire.Mark) string {
 	var out []string
 	for _, m := range marks {
 		op := m.Op
-		if m.Kind != wire.Reply || op.Kind != lock.Acquire && op.Kind != lock.Renew && op.Kind != lock.Release {
+		if m.Kind != wire.Reply || op == nil || op.Kind != lock.Acquire && op.Kind != lock.Renew && op.Kind != lock.Release {
 			continue
 		}
 		s := strings.TrimPrefix(fmt.Sprintf("%s %s %s %s", op.Verb, op.Key, op.Kind, op.Outcome), " ")

@@ -266,6 +266,8 @@ func (pl *player) describe(m wire.Mark) string {
 	switch m.Kind {
 	case wire.Answer:
 		return fmt.Sprintf("answer %s", m.Bytes)
+	case wire.Called, wire.Answered:
+		return map[wire.Kind]string{wire.Called: "call", wire.Answered: "told"}[m.Kind]
 	case wire.Blind:
 		return "blind " + strings.TrimPrefix(m.Reason, fmt.Sprintf("at byte %d: ", m.Start)) // the offset is told, and is not of interest here
 	}

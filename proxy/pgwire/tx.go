@@ -131,6 +131,7 @@ func (t *Tracker) answered(op *lock.Op, tm *template, m *message) {
 		}
 		x.points.clear()
 		x.failed = op.Kind == lock.Rollback || op.Outcome == lock.RolledBack
+		t.advised.tx = nil
 		t.settle(m)
 		x.open, x.number = x.open && tm.chain, 0
 	}
@@ -176,6 +177,7 @@ func (t *Tracker) ready(m *message, status byte) {
 		t.settle(m)
 		x.open, x.number = false, 0
 		x.points.clear()
+		t.advised.tx = nil
 	}
 	if t.asked.len() > 0 {
 		return
