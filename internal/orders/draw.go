@@ -8,10 +8,12 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// Table and Column are the names in drawn histories; the column is a counter's.
+// Table, Column and Fence are the names in drawn histories: a counter's, and that of
+// the column which keeps its fence.
 const (
 	Table  = "counter"
 	Column = "value"
+	Fence  = "fence"
 )
 
 // Tick is how far two neighbouring instants of a drawn history lie apart.
@@ -92,7 +94,7 @@ func (w *world) prepare(shape Shape) {
 		w.rows[cell{w.row(i), Column}] = value{n: 7}
 		w.rows[cell{w.row(i), "note"}] = valueOf(w.text("first"))
 		w.rows[cell{w.row(i), "version"}] = value{n: 1}
-		w.rows[cell{w.row(i), "fence"}] = value{n: 0}
+		w.rows[cell{w.row(i), Fence}] = value{n: 0}
 	}
 	n := 2 + w.Below(shape.Sections-1)
 	versioned := w.Chance(15)

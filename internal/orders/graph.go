@@ -20,7 +20,7 @@ const (
 // leaf looks at one order, for each way in which what was there at first may have been.
 func (s *search) leaf(st *state) {
 	for _, st := range s.grounded(st) {
-		k := outcome(st)
+		k := s.outcome(st)
 		if s.leaves[k] {
 			continue
 		}
@@ -31,12 +31,14 @@ func (s *search) leaf(st *state) {
 		any := lost || harmful(edges)
 		s.out.Lost.add(lost)
 		s.out.Anomaly.add(any && !lost)
+		s.out.Stale.add(s.stale(st))
+		s.out.Fell.add(s.fell(st))
 		s.out.Alibi = s.out.Alibi || any && s.explained(st)
 	}
 }
 
 // outcome tells two orders apart by what was written and read.
-func outcome(st *state) string {
+func (s *search) outcome(st *state) string {
 	c := *st
 	c.placed, c.holder, c.snaps, c.pending = 0, nil, nil, nil
 	slices.SortFunc(c.reads, func(a, b reading) int {
@@ -45,7 +47,7 @@ func outcome(st *state) string {
 		}
 		return map[bool]int{true: -1, false: 1}[a.cell.column < b.cell.column]
 	})
-	return c.key()
+	return c.key(s.cells)
 }
 
 // grounded makes known what was there at first in those cells that were added to,

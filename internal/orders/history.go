@@ -15,6 +15,7 @@ type History struct {
 	Ops     []*lock.Op // by request
 	Section []int      // of each op, from 1; 0: none, so that its transaction is one of its own
 	Named   []string   // columns of which it is given that writes depend on what was read
+	Grants  bool       // the instants of the grants are placed as well, for Result.Stale
 }
 
 // A cell is one column of one row.
@@ -31,6 +32,32 @@ func valueOf(v lock.Value) value {
 		return value{n: v.Int}
 	}
 	return value{text: v.Hash}
+}
+
+// cellsOf lists the cells that a history speaks of.
+func cellsOf(h History) []cell {
+	var out []cell
+	add := func(k cell) {
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	for _, op := range h.Ops {
+		if op.SQL == nil {
+			continue
+		}
+		row := rowOf(op)
+		for _, a := range op.SQL.Set {
+			add(cell{row, a.Column})
+		}
+		for _, w := range guardsOf(op) {
+			add(cell{row, w.Column})
+		}
+		for _, c := range op.Row {
+			add(cell{row, c.Column})
+		}
+	}
+	return out
 }
 
 // rowOf returns the row that a statement names.

@@ -15,6 +15,7 @@ type KeyResult struct {
 	Removed  Tally // a release removed another client's lock: LF301
 	Extended Tally // a renewal moved the end of another client's lock: LF302
 	Double   Tally // the lock was granted while another client's lease was running: LF305
+	Overrun  Tally // a release was sent after the key had gone: LF101
 	Enough   bool
 }
 
@@ -25,14 +26,16 @@ const (
 	removed deeds = 1 << iota
 	extended
 	double
+	overrun
 )
 
-// A keyPoint is an instant to be placed: a command's effect, or the end of the
-// lease that it set.
+// A keyPoint is an instant to be placed: a command's effect, the end of the lease
+// that it set, or when a release was sent.
 type keyPoint struct {
 	op       *lock.Op
 	n        int
 	ends     bool
+	sent     bool
 	lo, hi   lock.Instant
 	optional bool
 	after    uint64
@@ -80,7 +83,7 @@ func Key(ops []*lock.Op, budget int) KeyResult {
 	for i := range s.points {
 		for j := range s.points {
 			a, b := s.points[i], s.points[j]
-			fifo := i < j && !a.ends && !b.ends && a.op.Session == b.op.Session
+			fifo := i < j && !a.ends && !b.ends && a.op.Session == b.op.Session // a release is sent before it takes effect
 			own := a.op == b.op && !a.ends && b.ends
 			if i != j && (a.hi <= b.lo || fifo || own) {
 				s.points[j].after |= 1 << i
@@ -93,6 +96,7 @@ func Key(ops []*lock.Op, budget int) KeyResult {
 		out.Removed.add(d&removed != 0)
 		out.Extended.add(d&extended != 0)
 		out.Double.add(d&double != 0)
+		out.Overrun.add(d&overrun != 0)
 	}
 	return out
 }
@@ -100,6 +104,9 @@ func Key(ops []*lock.Op, budget int) KeyResult {
 func (s *keySearch) add(op *lock.Op, n int) {
 	if op.F == 0 || op.Outcome == lock.Failed {
 		return
+	}
+	if op.Kind == lock.Release {
+		s.points = append(s.points, keyPoint{op: op, n: n, sent: true, lo: op.F, hi: op.F})
 	}
 	p := keyPoint{op: op, n: n, lo: op.F, hi: op.R}
 	if !answered(op) {
@@ -174,6 +181,12 @@ func (s *keySearch) place(st keyState, p keyPoint) (keyState, bool) {
 	}
 	if st.now > p.hi {
 		return st, false
+	}
+	if p.sent {
+		if int(st.holder) != s.lastOf(p)+1 {
+			st.done |= overrun
+		}
+		return st, true
 	}
 	switch op.Kind {
 	case lock.Acquire:
@@ -267,13 +280,21 @@ func (s *keySearch) release(st keyState, p keyPoint, hit bool) keyState {
 			continue
 		}
 		st.live &^= 1 << g
-		st = s.never(st, int(st.set[g]-1))
-		st.set[g] = 0
 	}
 	if hit {
 		st.holder = 0
 	}
 	return st
+}
+
+// lastOf returns the last grant of the client that sent the release.
+func (s *keySearch) lastOf(p keyPoint) int {
+	for i := p.n; i >= 0; i-- {
+		if g := s.ops[i]; g.Actor == p.op.Actor && (g.Kind == lock.Acquire || g.Kind == lock.Store) {
+			return i
+		}
+	}
+	return mostOps
 }
 
 // other reports whether a grant is another client's, who heard of it.

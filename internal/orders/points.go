@@ -18,6 +18,7 @@ const (
 	keep              // a transaction commits
 	drop              // it is rolled back
 	maybe             // it does one or the other
+	grant             // a section is granted its lock
 )
 
 // A point is an instant that has to be placed.
@@ -38,6 +39,9 @@ func pointsOf(h History, all []*trans, of []int) []point {
 	done := map[int]bool{}
 	for i, op := range h.Ops {
 		t := of[i]
+		if h.Grants && t < 0 && granted(op) && h.Section[i] > 0 {
+			out = append(out, at(grant, op, i, -1))
+		}
 		if t < 0 {
 			continue
 		}
@@ -60,6 +64,10 @@ func pointsOf(h History, all []*trans, of []int) []point {
 	slices.SortStableFunc(out, func(a, b point) int { return a.n - b.n })
 	relate(out)
 	return out
+}
+
+func granted(op *lock.Op) bool {
+	return answered(op) && (op.Kind == lock.Acquire && op.Outcome == lock.Granted || op.Kind == lock.Store && op.Outcome == lock.Done)
 }
 
 func at(k kind, op *lock.Op, n, tx int) point {

@@ -27,6 +27,8 @@ type Result struct {
 	Orders  int
 	Lost    Tally // a cycle on one row: LF104
 	Anomaly Tally // a cycle across rows, and none on one: LF106
+	Stale   Tally // a write that nothing guards after another section's grant: LF103, if it is in no cycle and the history has Grants
+	Fell    Tally // a lower fence after a higher one, or the same of another section: LF105
 	// Alibi: in some order with harm, a serial order of the sections gives every
 	// read that matters what it returned, lets every write that was accepted pass,
 	// and leaves the same behind.
@@ -42,6 +44,7 @@ type search struct {
 	of     []int
 	points []point
 	live   []live
+	cells  []cell
 	budget int
 	seen   map[string]bool
 	leaves map[string]bool
@@ -55,16 +58,19 @@ func Judge(h History, budget int) Result {
 	s.txs, s.of = transactions(h)
 	s.points = pointsOf(h, s.txs, s.of)
 	s.live = s.liveReads()
+	s.cells = cellsOf(h)
 	if len(s.points) > 32 {
 		return Result{Enough: true}
 	}
-	s.from(newState())
+	st := newState()
+	st.txs = len(s.txs)
+	s.from(st)
 	return s.out
 }
 
 // from goes through the orders that begin so.
 func (s *search) from(st *state) {
-	k := st.key()
+	k := st.key(s.cells)
 	if s.seen[k] || s.out.Enough {
 		return
 	}
@@ -116,6 +122,11 @@ func (s *search) overtaken(st *state, i int) bool {
 
 // place returns the states that may follow when p comes next.
 func (s *search) place(st *state, p *point) []*state {
+	if p.kind == grant {
+		next := st.clone()
+		next.grants = append(next.grants, s.h.Section[p.n])
+		return []*state{next}
+	}
 	snapshot := s.txs[p.tx].snapshot
 	switch p.kind {
 	case snap:

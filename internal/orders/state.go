@@ -1,9 +1,8 @@
 package orders
 
 import (
-	"fmt"
+	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -15,6 +14,7 @@ type version struct {
 	val     value
 	delta   bool // all of them added to what was there
 	seq     int  // place among all commits
+	grants  int  // how many there had been
 }
 
 // A reading is which version of a cell a statement read: its place in the cell,
@@ -36,7 +36,9 @@ type state struct {
 	holder  map[string]int           // of a row's lock, from 1; see hold
 	snaps   map[int]map[cell]int     // versions that a snapshot has, and the own row's
 	reads   []reading
+	grants  []int // the sections, as they were granted their locks
 	commits int
+	txs     int // how many transactions there are
 }
 
 func newState() *state {
@@ -46,7 +48,7 @@ func newState() *state {
 
 func (s *state) clone() *state {
 	c := newState()
-	c.placed, c.commits, c.reads = s.placed, s.commits, slices.Clone(s.reads)
+	c.placed, c.commits, c.txs, c.reads, c.grants = s.placed, s.commits, s.txs, slices.Clone(s.reads), slices.Clone(s.grants)
 	for k, v := range s.first {
 		c.first[k] = v
 	}
@@ -69,13 +71,53 @@ func (s *state) clone() *state {
 }
 
 // key tells two states apart as far as what follows goes.
-func (s *state) key() string {
-	var b strings.Builder
-	fmt.Fprint(&b, s.placed, s.reads, s.commits)
-	for _, m := range []any{s.first, s.cells, s.pending, s.holder, s.snaps} {
-		fmt.Fprint(&b, m) // by key
+func (s *state) key(cells []cell) string {
+	b := make([]byte, 0, 256)
+	put := func(ns ...int) {
+		for _, n := range ns {
+			b = binary.AppendVarint(b, int64(n))
+		}
 	}
-	return b.String()
+	put(int(s.placed), s.commits, len(s.reads), len(s.grants))
+	put(s.grants...)
+	for _, r := range s.reads {
+		put(r.op, r.at, slices.Index(cells, r.cell))
+		b = append(b, flag(r.own))
+	}
+	for i, k := range cells {
+		v, ok := s.first[k]
+		b = append(b, flag(ok))
+		b = append(binary.AppendVarint(b, v.n), v.text...)
+		put(len(s.cells[k]), s.holder[k.row])
+		for _, v := range s.cells[k] {
+			b = v.appendTo(b)
+		}
+		for tx := range s.txs {
+			if v, ok := s.pending[tx][k]; ok {
+				put(i, tx)
+				b = v.appendTo(b)
+			}
+			if m, ok := s.snaps[tx]; ok {
+				put(-1, tx, m[k])
+			}
+		}
+	}
+	return string(b)
+}
+
+func (v version) appendTo(b []byte) []byte {
+	for _, n := range append([]int{v.section, v.seq, v.grants, len(v.ops)}, v.ops...) {
+		b = binary.AppendVarint(b, int64(n))
+	}
+	b = append(binary.AppendVarint(b, v.val.n), v.val.text...)
+	return append(b, flag(v.delta))
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // free reports whether the transaction can have the row's lock, or has it.
@@ -146,7 +188,7 @@ func (s *state) write(op *lock.Op, n, tx, section int) {
 // commit puts what the transaction has pending into the cells.
 func (s *state) commit(tx int) {
 	for k, v := range s.pending[tx] {
-		v.seq = s.commits
+		v.seq, v.grants = s.commits, len(s.grants)
 		s.cells[k] = append(s.cells[k], v)
 	}
 	s.commits++
