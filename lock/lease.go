@@ -33,6 +33,8 @@ type lease struct {
 	knownBy  Interval // F and R of what was answered so
 	gone     *Op      // the owner's that found nothing first, since the lease was set last
 	denied   []*Op    // answers that the token is not held, which may be later than that
+	blind    *Op      // the last that set the lease, if it named no token
+	sure     Instant  // the earliest end as of the last that did
 	inflight int      // renewals that have no answer
 	inEarly  Instant  // earliest end that one of those could make
 }
@@ -84,6 +86,12 @@ func (l *lease) denies(op *Op) {
 
 // set notes that an answered op set the lease anew.
 func (l *lease) set(op *Op, ttl time.Duration) {
+	if l.blind == nil {
+		l.sure = l.known.Earliest
+	}
+	if l.blind = nil; op.Kind == Renew && !op.names() {
+		l.blind = op
+	}
 	l.known, l.knownBy, l.gone = Lease(op, ttl), Interval{op.F, op.R}, nil
 	l.denied = slices.DeleteFunc(l.denied, func(d *Op) bool { return d.R <= op.F })
 }

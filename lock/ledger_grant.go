@@ -129,6 +129,7 @@ func (l *Ledger) grant(k *keyState, op *Op) *Term {
 	t.Marker = l.marks(k, t)
 	l.index(k, t)
 	l.opened(t)
+	k.overtaken(t)
 	return t
 }
 

@@ -19,17 +19,31 @@ func (l *Ledger) requestRenew(op *Op) {
 		op.Term = Attribution{ID: t.ID, Confidence: 1}
 		t.group.kept()
 	}
-	if moved := l.renewed(k, op); moved != nil {
-		l.suspend(moved, op)
+	for _, t := range l.renewed(k, op) {
+		l.suspend(t, op)
 	}
 }
 
-// renewed returns the term whose lease a renewal moves, if it takes effect.
-func (l *Ledger) renewed(k *keyState, op *Op) *Term {
+// renewed lists the terms of which a renewal moves the end of one, if it takes effect.
+// One that names no token moves that of whoever has the key: by the replies that is
+// the current term, but another's grant or release may have taken effect in between.
+func (l *Ledger) renewed(k *keyState, op *Op) []*Term {
 	if op.names() || op.Kind == Store {
-		return l.terms[op.Term.ID]
+		if t := l.terms[op.Term.ID]; t != nil {
+			return []*Term{t}
+		}
+		return nil
 	}
-	return k.current
+	var out []*Term
+	for _, t := range k.terms {
+		if t == k.current || t.Span == LeaseSpan && t.Votes == nil && !t.Dead(op.A) {
+			out = append(out, t)
+		}
+	}
+	if k.current != nil && !k.current.Open() {
+		out = append(out, k.current)
+	}
+	return out
 }
 
 // suspend makes the lease's end unknown until the renewal is answered.
@@ -48,7 +62,7 @@ func (l *Ledger) replyRenew(op *Op) {
 		return
 	}
 	k, own := l.keys[IDOf(op)], l.terms[op.Term.ID]
-	if t := conn.answered(op); t != nil {
+	for t := conn.answered(op); t != nil; t = conn.answered(op) {
 		l.unpinned(t)
 		t.leaseOf(op).inflight--
 		t.settle()
@@ -64,8 +78,36 @@ func (l *Ledger) replyRenew(op *Op) {
 	if op.Outcome != Done || k == nil {
 		return
 	}
-	if moved := l.renewed(k, op); moved != nil && (moved.Lock == k.id || moved.Votes != nil) {
-		l.renew(k, moved, op)
+	moved := l.renewed(k, op)
+	if len(moved) == 1 && (op.names() || op.Kind == Store || moved[0] == k.current) {
+		if t := moved[0]; t.Lock == k.id || t.Votes != nil {
+			l.renew(k, t, op)
+		}
+		return
+	}
+	for _, t := range moved {
+		t.widen(op)
+	}
+}
+
+// widen notes that a renewal may have moved the end of the term's lease, or another's.
+func (t *Term) widen(op *Op) {
+	if t.TTL == 0 {
+		return
+	}
+	t.known.Latest = max(t.known.Latest, Lease(op, op.TTL).Latest)
+	t.settle()
+}
+
+// overtaken notes that a renewal which named no token may have met the key of t, that
+// was granted meanwhile, and not that of the term which had it by the replies.
+func (k *keyState) overtaken(t *Term) {
+	for _, o := range k.terms {
+		if by := o.blind; o != t && by != nil && by.R > t.Grant.F {
+			o.known.Earliest = min(o.known.Earliest, o.sure)
+			o.settle()
+			t.widen(by)
+		}
 	}
 }
 

@@ -180,7 +180,7 @@ func TestOracle(t *testing.T) {
 	var proven, all int
 	compare := func(t *rapid.T) {
 		list, in := anyTiny(t)
-		every, some := orders(list)
+		every, some := ordersOf(list)
 		got := count(Judge(in), "LF104", Proven) > 0
 		if got && !every {
 			t.Fatalf("proven, and there is an order without a cycle: %+v", list)
@@ -258,10 +258,10 @@ func anyTiny(t *rapid.T) ([]tiny, Input) {
 	return list, s.in
 }
 
-// orders goes through all instants that the effects can have had, no two at
+// ordersOf goes through all instants that the effects can have had, no two at
 // the same, and reports whether there is an explanation of the values at all
 // and whether two sections form a cycle in each.
-func orders(list []tiny) (every, some bool) {
+func ordersOf(list []tiny) (every, some bool) {
 	n := len(list)
 	at := make([]int, 2*n) // reads, then writes
 	used := map[int]bool{}
