@@ -29,7 +29,7 @@ func (t *Tracker) build() *ask {
 		return t.single(readCount, lock.Op{Kind: lock.Release, Guarded: true, Token: t.hash(t.req.arg(2))})
 	case incrVerb:
 		return t.buildIncr()
-	case evalVerb, evalSHAVerb:
+	case evalVerb, evalSHAVerb, fcallVerb:
 		return t.buildScript()
 	}
 	return nil
@@ -158,6 +158,9 @@ func (t *Tracker) buildScript() *ask {
 	}
 	switch {
 	case p == nil:
+		if a := t.byRole(); a != nil {
+			return a
+		}
 		return t.guess()
 	case p.effect == noEffect:
 		return nil
@@ -182,10 +185,12 @@ func (t *Tracker) buildScript() *ask {
 // program returns what the script does; nil if its text is not known.
 func (t *Tracker) program() *program {
 	switch script := t.req.arg(1); {
-	case script == nil:
+	case script == nil, t.opt.EffectsOnly:
 		return nil
 	case t.req.plan.cmd.verb == evalVerb:
 		return t.opt.Scripts.learn(script)
+	case t.req.plan.cmd.verb == fcallVerb:
+		return t.opt.Scripts.function(script)
 	default:
 		return t.opt.Scripts.lookup(script)
 	}
@@ -210,7 +215,7 @@ func (t *Tracker) scriptOp(p *program, keys, args [][]byte, at int) (*lock.Op, b
 	if !ok {
 		return nil, false
 	}
-	o := lock.Op{Guarded: p.effect != acquires, NX: p.effect == acquires}
+	o := lock.Op{Guarded: p.effect != acquires, NX: p.effect == acquires, Evidence: lock.FromText}
 	o.Kind = p.effect.kind()
 	if token, ok := p.token.resolve(nil, keys, args, at); ok {
 		o.Token = t.hash(token)

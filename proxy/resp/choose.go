@@ -15,6 +15,9 @@ func (t *Tracker) choose() {
 			p.keep = max(p.keep, placeOf(p.cmd.name).reach())
 		}
 	}
+	if t.opt.Witnessed && p.cmd.verb.calls() && t.req.argc >= 3 {
+		p.may, p.watch, p.keep = true, true, int(min(t.req.argc, maxArgs))-1
+	}
 	t.req.plan, t.req.chosen, t.script, t.option = p, true, nil, 0
 }
 
@@ -28,7 +31,9 @@ func (t *Tracker) reconsider() {
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("LOAD")))
 	case clientVerb:
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("SETNAME")) && !bytes.EqualFold(r.arg(1), []byte("REPLY")))
-	case evalVerb, evalSHAVerb:
+	case functionVerb:
+		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("LOAD")))
+	case evalVerb, evalSHAVerb, fcallVerb:
 		t.reconsiderScript(i)
 	}
 	r.plan.watch = r.plan.watch && (r.plan.guess || r.plan.cmd.verb == helloVerb)
@@ -55,7 +60,10 @@ func (t *Tracker) reconsiderScript(i int) {
 		return
 	}
 	t.script = t.program()
-	r.plan.guess = t.script == nil && r.beginGuess()
+	if t.opt.Witnessed {
+		return
+	}
+	r.plan.guess = t.script == nil && t.guesses()
 	r.stop(!r.plan.guess && (t.script == nil || t.script.effect == noEffect))
 }
 

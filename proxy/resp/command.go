@@ -15,7 +15,9 @@ const (
 	incrVerb
 	evalVerb
 	evalSHAVerb
+	fcallVerb
 	scriptVerb
+	functionVerb
 	selectVerb
 	helloVerb
 	resetVerb
@@ -75,6 +77,14 @@ func lookup(name []byte) command {
 		return command{"EVAL", evalVerb}
 	case "EVALSHA":
 		return command{"EVALSHA", evalSHAVerb}
+	case "EVAL_RO":
+		return command{"EVAL_RO", evalVerb}
+	case "EVALSHA_RO":
+		return command{"EVALSHA_RO", evalSHAVerb}
+	case "FCALL":
+		return command{"FCALL", fcallVerb}
+	case "FCALL_RO":
+		return command{"FCALL_RO", fcallVerb}
 	}
 	return lookupControl(name)
 }
@@ -84,6 +94,8 @@ func lookupControl(name []byte) command {
 	switch string(name) {
 	case "SCRIPT":
 		return command{"SCRIPT", scriptVerb}
+	case "FUNCTION":
+		return command{"FUNCTION", functionVerb}
 	case "SELECT":
 		return command{"SELECT", selectVerb}
 	case "HELLO":
@@ -142,6 +154,9 @@ func lookupTopic(name []byte) command {
 	return command{}
 }
 
+// calls reports whether the command runs a script or a function.
+func (v verb) calls() bool { return v == evalVerb || v == evalSHAVerb || v == fcallVerb }
+
 // prepare says what is kept of a request with argc arguments, the name
 // included, and whether its bytes are withheld.
 func (c command) prepare(argc int64) plan {
@@ -158,9 +173,11 @@ func (c command) prepare(argc int64) plan {
 		p.may = argc >= 2
 	case expireVerb, delIfEqVerb:
 		p.may = argc >= 3
-	case evalVerb, evalSHAVerb:
+	case evalVerb, evalSHAVerb, fcallVerb:
 		p.may = argc >= 4
 		p.watch = p.may
+	case functionVerb:
+		p.keep, p.watch = min(all, 3), true
 	case scriptVerb, selectVerb, clientVerb:
 		p.keep, p.watch = min(all, 2), true
 	case placeVerb:
@@ -179,7 +196,7 @@ func (c command) prepare(argc int64) plan {
 // longest returns how long an argument may be to be kept.
 func (c command) longest() int64 {
 	switch c.verb {
-	case evalVerb, evalSHAVerb, scriptVerb:
+	case evalVerb, evalSHAVerb, fcallVerb, scriptVerb, functionVerb:
 		return maxArg
 	}
 	return maxToken

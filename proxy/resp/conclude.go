@@ -15,7 +15,7 @@ func (x *reckoning) effect() Effect {
 	x.parts = slices.DeleteFunc(x.parts, func(p *part) bool { return p.void })
 	x.settleReleases()
 	x.refused()
-	e := Effect{}
+	e := Effect{Evidence: x.evidence}
 	for _, p := range x.parts[:min(len(x.parts), maxParts)] {
 		p.op.Evidence = x.evidence
 		e.Ops = append(e.Ops, p.op)

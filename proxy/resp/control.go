@@ -18,8 +18,12 @@ func (t *Tracker) control(e *entry) {
 	case clientVerb:
 		t.client(e)
 	case scriptVerb:
-		if bytes.EqualFold(r.arg(1), []byte("LOAD")) && r.arg(2) != nil {
+		if is(r.arg(1), "LOAD") && r.arg(2) != nil && !t.opt.EffectsOnly {
 			t.opt.Scripts.learn(r.arg(2))
+		}
+	case functionVerb:
+		if text := r.arg(len(r.args) - 1); is(r.arg(1), "LOAD") && text != nil && !t.opt.EffectsOnly {
+			t.opt.Scripts.learnLibrary(text)
 		}
 	case resetVerb:
 		e.act = resets

@@ -43,17 +43,28 @@
 // transaction that subscribes, may be a publication or a list that looks like one.
 //
 // What a command is, is told by its effect: SET with NX, SETNX, SET with an
-// expiry, DEL, PEXPIRE, INCR and kin directly, and EVAL and EVALSHA by what
-// their Lua text does to a key. The text is classified once and remembered in
-// [Scripts], which the connections of an upstream share.
+// expiry, DEL, PEXPIRE, INCR and kin directly. What a script or a function does,
+// the wire does not tell. There are three ways to know it, best first:
 //
-// A server may hold a library's scripts from before, and its clients then name
-// them by digests whose texts never come. EVALSHA of such a digest with one key
-// and a token, and perhaps milliseconds and one argument more, is an op whose
-// kind is guessed from those arguments (Op.Guessed): without a number a release, with one a
-// renewal. Scripts that do something else take the same arguments, so a guess
-// is worth something only where the ledger knows its token as the lock's.
-// It ends when the text is seen.
+//   - A witness. With Options.Witnessed each EVAL, EVALSHA and FCALL is a [Call],
+//     marked at its request and ahead of its reply, and its ops are made when the
+//     witness has told what it did ([Call.Tell], [Call.Resolve]). What a witness
+//     makes of the commands that a script ran, or of the states of keys before and
+//     after, is a [Shadow]'s to say, which knows no library: it is told by what was
+//     there, what was read first and what was changed.
+//   - The text. It is classified once and remembered in [Scripts], which the
+//     connections of an upstream share. The op is there at the request, so that
+//     rules may act before it; a witness corrects it.
+//   - The arguments. A server may hold a library's scripts from before, and its
+//     clients then name them by digests whose texts never come. EVALSHA of such a
+//     digest with one key and a token, and perhaps milliseconds and one argument
+//     more, is an op whose kind is guessed from those (Op.Guessed): without a number
+//     a release, with one a renewal. Scripts that do something else take the same
+//     arguments, so a guess is worth something only where the ledger knows its
+//     token as the lock's. It ends when the text is seen.
+//
+// Op.Evidence says which it was. Where a witness is, a script whose calls all did the
+// same so far is taken for that at the request.
 //
 // Promises. Marks and their order do not depend on how the bytes were cut, nor
 // on what was skipped instead of fed ([wire.Skipper]). The time is linear in the
@@ -67,16 +78,17 @@
 // then wiped. What is kept otherwise is never more than four times the bytes
 // that came and 64 KiB, beside what waits for a reply and matters: requests and their
 // ops, at most 132096 of them and 512 bytes each, so 65 MiB. Behind more the
-// connection goes blind. An idle connection needs one
+// connection goes blind. The words of calls are copied for a witness, up to 1 MiB of
+// those that wait. An idle connection needs one
 // to three KiB, by what went over it. Nothing that a peer sends makes it panic.
 //
 // Not here: sockets, time, faults, decisions. An absolute expiry (EXAT, PXAT,
-// EXPIREAT, PEXPIREAT) needs a wall clock, so the TTL of such an op is 0; so is
-// the TTL that a script computes from more than one argument. An op whose
-// request the server was told not to answer has outcome Unknown.
-// FCALL is no op, and of the scripts whose texts were never seen only those are
-// whose arguments look like a release's or a renewal's: neither an acquire,
-// nor a script with several keys, nor one whose token is a number or shorter
-// than 8 bytes. A guessed op that is answered NOSCRIPT was only an attempt.
-// Where a reply cannot tell the outcome, it is Unknown.
+// EXPIREAT, PEXPIREAT) needs a wall clock, so the TTL of such an op is 0 and Until
+// is set. The TTL that a script computes from more than one argument is 0 unless a
+// witness tells it. An op whose request the server was told not to answer has
+// outcome Unknown. Without a witness, of the scripts whose texts were never seen
+// only those are ops whose arguments look like a release's or a renewal's: neither
+// an acquire, nor a script with several keys, nor one whose token is a number or
+// shorter than 8 bytes. An op of a script that is answered NOSCRIPT was only an
+// attempt. Where a reply cannot tell the outcome, it is Unknown.
 package resp

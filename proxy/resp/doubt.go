@@ -190,5 +190,5 @@ func (t *Tracker) shift(marks []wire.Mark) []wire.Mark {
 	if e.class < authClass {
 		t.assume(&e)
 	}
-	return t.bare(marks, e.ops())
+	return t.bare(marks, &e)
 }

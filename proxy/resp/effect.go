@@ -76,7 +76,8 @@ type Sight struct {
 // the same script did when it had success, or else what its text suggests, or else
 // Other.
 type Effect struct {
-	Ops []lock.Op
+	Ops      []lock.Op
+	Evidence lock.Evidence
 	// Unsure are keys of which too little was known to tell what became of them.
 	// A look at them, if it comes before any other client has got to them, tells
 	// more: see [Shadow.Settle].

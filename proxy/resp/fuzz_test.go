@@ -105,7 +105,7 @@ func scanned(tr *Tracker, fromClient bool, b []byte) ([]wire.Mark, int64) {
 }
 
 func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
-	for _, wants := range [][]string{nil, {"GET", "EVALSHA", "FCALL", "XREAD", "SET", "OBJECT", "PUBLISH"}} {
+	for _, wants := range [][]string{nil, {"GET", "EVALSHA", "FCALL", "XREAD", "SET", "OBJECT", "PUBLISH"}, {witnessed}, {witnessed, "EVAL"}} {
 		want := follow(t, client, server, uncut, wants...)
 		for i, cut := range cuts {
 			if got := follow(t, client, server, cut, wants...); got != want {
@@ -120,7 +120,7 @@ func sameHoweverCut(t testing.TB, client, server []byte, cuts ...cutter) {
 
 // sameInTurns is the same for directions that take turns, by a seed.
 func sameInTurns(t testing.TB, client, server []byte, seed uint64, cuts ...cutter) {
-	for _, wants := range [][]string{nil, {"GET", "FCALL", "XREAD", "EVALSHA"}} {
+	for _, wants := range [][]string{nil, {"GET", "FCALL", "XREAD", "EVALSHA"}, {witnessed}} {
 		want := inTurns(t, client, server, seed, uncut, wants...)
 		for i, cut := range cuts {
 			if got := inTurns(t, client, server, seed, cut, wants...); got != want {

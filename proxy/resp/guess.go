@@ -25,6 +25,12 @@ func (r *requests) beginGuess() bool {
 	return r.argc > tokenAt && r.argc <= guessEnd && isDigest(r.arg(digestAt))
 }
 
+// guesses reports whether the call at hand is to be told by its arguments: a
+// witness is better.
+func (t *Tracker) guesses() bool {
+	return !t.opt.EffectsOnly && t.req.plan.cmd.verb == evalSHAVerb && t.req.plan.cmd.name == "EVALSHA" && t.req.beginGuess()
+}
+
 // mayFit reports whether an argument of that size may still suit.
 func mayFit(at, size int64) bool {
 	switch at {
@@ -72,7 +78,7 @@ func isToken(b []byte) bool {
 // there before may hold it, and its clients then never send it.
 func (t *Tracker) guess() *ask {
 	r := &t.req
-	if !r.beginGuess() {
+	if !t.guesses() {
 		return nil
 	}
 	for i := keysAt; i < int(r.argc); i++ {
@@ -80,7 +86,7 @@ func (t *Tracker) guess() *ask {
 			return nil
 		}
 	}
-	op := lock.Op{Kind: lock.Release, Guarded: true, Guessed: true, Token: t.hash(r.arg(tokenAt))}
+	op := lock.Op{Kind: lock.Release, Guarded: true, Guessed: true, Evidence: lock.FromArguments, Token: t.hash(r.arg(tokenAt))}
 	if r.argc > expiryAt {
 		op.Kind = lock.Renew
 		// Any mode but "1" may add to what is left, or give the number

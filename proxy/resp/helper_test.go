@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ func newTracker(wants ...string) *Tracker {
 
 func testOptions(wants ...string) Options {
 	o := Options{Session: 7, Upstream: "redis", Hash: testHash, Scripts: NewScripts()}
+	o.Witnessed = slices.Contains(wants, witnessed)
 	if len(wants) > 0 {
 		o.Wants = func(verb string) bool {
 			for _, w := range wants {
@@ -32,6 +34,9 @@ func testOptions(wants ...string) Options {
 	}
 	return o
 }
+
+// witnessed stands among the verbs that are wanted for a witness that is there.
+const witnessed = "(witnessed)"
 
 // cmd encodes a request as a client library does.
 func cmd(args ...string) string {
@@ -121,6 +126,10 @@ func kinds(marks []wire.Mark) string {
 			out = append(out, fmt.Sprintf("reply[%d,%d) %s %s", m.Start, m.End, m.Op.Verb, m.Op.Outcome))
 		case wire.Blind:
 			out = append(out, fmt.Sprintf("blind@%d %s", m.End, m.Reason))
+		case wire.Called:
+			out = append(out, fmt.Sprintf("called[%d,%d) %s", m.Start, m.End, m.Call.(*Call).Verb))
+		case wire.Answered:
+			out = append(out, fmt.Sprintf("answered[%d,%d) %v", m.Start, m.End, m.Call.(*Call).Ran()))
 		}
 	}
 	return strings.Join(out, "; ")

@@ -59,17 +59,16 @@ type luaReturn struct {
 	block  int
 }
 
-func readLua(text []byte) (*luaReader, bool) {
-	toks, ok := tokenize(text)
+func readTokens(toks []token) (*luaReader, bool) {
 	r := &luaReader{toks: toks, vars: map[string]ref{}, mixed: map[int]bool{}, blocks: []int{0}, spans: []luaSpan{{to: len(toks)}}}
-	for ok && r.i < len(r.toks) {
+	for r.i < len(r.toks) {
 		at := r.i
 		r.statement()
 		if r.i == at {
 			r.i++ // a symbol that begins nothing
 		}
 	}
-	return r, ok && !r.gaveUp
+	return r, !r.gaveUp
 }
 
 func (r *luaReader) peek() token {

@@ -43,6 +43,9 @@ func heldBy(e *entry) int64 {
 		for _, op := range a.ops {
 			n += int64(unsafe.Sizeof(*op)) + int64(len(op.Key)+len(op.FenceKey)+len(op.Token.Hash))
 		}
+		if c := a.call; c != nil {
+			n += int64(unsafe.Sizeof(*c)) + int64(len(c.Script)+c.size)
+		}
 	}
 	if e.more.sums != nil {
 		n += int64(unsafe.Sizeof(*e.more.sums)) + int64(cap(*e.more.sums))*4

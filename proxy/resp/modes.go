@@ -139,7 +139,7 @@ func (t *Tracker) pass(marks []wire.Mark) []wire.Mark {
 	case t.refuses(e.act):
 		t.settled(&e)
 		t.undone(&e)
-		marks = t.bare(marks, e.ops())
+		marks = t.bare(marks, &e)
 	default:
 		t.settled(&e)
 		t.assume(&e)
@@ -153,16 +153,13 @@ func (t *Tracker) lose(marks []wire.Mark, e *entry) []wire.Mark {
 	if e.act == executes || e.act == discards || e.act == resets {
 		marks = t.loseQueued(marks, e.act)
 	}
-	return t.bare(marks, e.ops())
+	return t.bare(marks, e)
 }
 
-// bare marks ops of which no reply tells, before the frame at hand.
-func (t *Tracker) bare(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
-	setOutcome(ops, lock.Unknown, "")
-	for _, op := range ops {
-		marks = append(marks, wire.Mark{Kind: wire.Reply, Op: op, Start: t.rep.start, End: t.rep.start})
-	}
-	return marks
+// bare marks a request's ops, of which no reply tells, before the frame at hand.
+func (t *Tracker) bare(marks []wire.Mark, e *entry) []wire.Mark {
+	e.fare(lock.Unknown, "")
+	return e.replied(marks, t.rep.start, t.rep.start)
 }
 
 // assume carries out what a request that was not answered has changed.

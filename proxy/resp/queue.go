@@ -34,6 +34,7 @@ type ask struct {
 	detail
 	read   reading
 	script *program
+	call   *Call // whose effect a witness may tell
 	keys   int64 // keys named, where the reply counts them
 	ops    []*lock.Op
 	one    [1]*lock.Op
@@ -67,7 +68,22 @@ func (e *entry) own() *detail {
 func (e *entry) plain() bool { return e.act == noAction && e.more == nil }
 
 // weight is how much of maxPending it takes.
-func (e *entry) weight() int { return 1 + len(e.ops()) }
+func (e *entry) weight() int { return 1 + e.marked() }
+
+// marked is how many ops and calls it has.
+func (e *entry) marked() int {
+	if e.call() != nil {
+		return 1 + len(e.ops())
+	}
+	return len(e.ops())
+}
+
+func (e *entry) call() *Call {
+	if e.more == nil || e.more.ask == nil {
+		return nil
+	}
+	return e.more.ask.call
+}
 
 // An action is what a request changes in the connection, or in the counting of
 // its replies, once it succeeded.

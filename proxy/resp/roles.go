@@ -85,6 +85,14 @@ func (r role) kind() (lock.Kind, bool) {
 	return lock.Other, false
 }
 
+// only says what all its calls did.
+func (r role) only() (lock.Kind, bool) {
+	if r.acquires && (r.renews || r.releases) {
+		return lock.Other, false
+	}
+	return r.kind()
+}
+
 // learn notes what an op shows of its key and of its script.
 func (x *reckoning) learn(op *lock.Op) {
 	holds := op.Outcome == lock.Granted || op.Outcome == lock.Done && (op.Guarded || op.Member)

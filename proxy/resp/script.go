@@ -5,7 +5,14 @@ import "slices"
 // classify tells what a script does, from its text. What it does not
 // understand has no effect that matters.
 func classify(text []byte) *program {
-	r, ok := readLua(text)
+	if toks, ok := tokenize(text); ok {
+		return classifyTokens(toks)
+	}
+	return &program{}
+}
+
+func classifyTokens(toks []token) *program {
+	r, ok := readTokens(toks)
 	if !ok {
 		return &program{}
 	}
@@ -21,7 +28,7 @@ func classify(text []byte) *program {
 func findAcquire(r *luaReader) *program {
 	for _, c := range r.calls {
 		s, ok := setter(c.ref)
-		if !ok || !s.nx && !r.absent(s.key, c.at) {
+		if !ok || !s.nx && (!r.absent(s.key, c.at) || r.givesUpAnother(s.key)) {
 			continue
 		}
 		p := &program{effect: acquires, key: s.key, token: s.token, ttl: s.ttl, seconds: s.seconds}
@@ -188,6 +195,12 @@ func (t test) missing() int {
 		return -1
 	}
 	return 0
+}
+
+// givesUpAnother reports whether the script removes another key: what it sets then
+// is word of that.
+func (r *luaReader) givesUpAnother(key ref) bool {
+	return slices.ContainsFunc(r.calls, func(c luaCall) bool { return c.isCall("DEL", "UNLINK") && len(c.parts) > 0 && !c.part(0).equal(key) })
 }
 
 func (r *luaReader) givesUp(key ref, chain int) bool {

@@ -342,6 +342,12 @@ func TestTreesAreBounded(t *testing.T) {
 	}
 }
 
+func readLua(text []byte) (*luaReader, bool) {
+	toks, ok := tokenize(text)
+	r, read := readTokens(toks)
+	return r, ok && read
+}
+
 func TestListsAreBounded(t *testing.T) {
 	for name, again := range map[string]string{
 		"calls":   " redis.call('set', KEYS[1], ARGV[1])",

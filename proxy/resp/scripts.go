@@ -25,6 +25,9 @@ type Scripts struct {
 	order []digest // oldest first
 	bytes int
 	roles roles
+
+	functions     map[string]*program // by name
+	functionBytes int
 }
 
 type digest [sha1.Size]byte

@@ -73,7 +73,7 @@ func (t *Tracker) expect(marks []wire.Mark, e *entry) []wire.Mark {
 	if e == nil {
 		return marks
 	}
-	r.hold = len(e.ops()) > 0 || e.ends() && len(t.tx.items) > 0
+	r.hold = e.marked() > 0 || e.ends() && len(t.tx.items) > 0
 	if e.act != executes || !t.tx.active || r.kind != '*' || len(t.tx.items) == 0 && !t.modes.monitor {
 		return marks
 	}
@@ -213,12 +213,20 @@ func (t *Tracker) answered(marks []wire.Mark) []wire.Mark {
 	if e.ends() {
 		marks = t.settle(marks, &e)
 	}
-	return t.replyMarks(marks, e.ops())
+	return t.replyMarks(marks, &e)
 }
 
-func (t *Tracker) replyMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
+func (t *Tracker) replyMarks(marks []wire.Mark, e *entry) []wire.Mark {
 	start, end := t.rep.span()
-	for _, op := range ops {
+	return e.replied(marks, start, end)
+}
+
+// replied marks the reply of a request, between those offsets.
+func (e *entry) replied(marks []wire.Mark, start, end int64) []wire.Mark {
+	if c := e.call(); c != nil {
+		marks = append(marks, wire.Mark{Kind: wire.Answered, Call: c, Start: start, End: end})
+	}
+	for _, op := range e.ops() {
 		marks = append(marks, wire.Mark{Kind: wire.Reply, Op: op, Start: start, End: end})
 	}
 	return marks
@@ -238,8 +246,8 @@ func (t *Tracker) hungUp(marks []wire.Mark) []wire.Mark {
 }
 
 func (t *Tracker) refuse(marks []wire.Mark, e *entry) []wire.Mark {
-	setOutcome(e.ops(), lock.Failed, t.rep.answer.word())
-	return t.replyMarks(marks, e.ops())
+	e.fare(lock.Failed, t.rep.answer.word())
+	return t.replyMarks(marks, e)
 }
 
 // apply reads the reply of a request: its outcome, and what has changed.
@@ -253,6 +261,9 @@ func (t *Tracker) apply(e *entry, a *answer) {
 			op.DB = t.db
 		}
 		e.more.ask.judge(op, a)
+	}
+	if c := e.call(); c != nil {
+		c.answered(t.db, a)
 	}
 }
 
@@ -289,8 +300,12 @@ func (t *Tracker) moved(e *entry, failed bool) {
 	}
 }
 
-func setOutcome(ops []*lock.Op, o lock.Outcome, word string) {
-	for _, op := range ops {
+// fare says what has become of a request that has no reply of its own.
+func (e *entry) fare(o lock.Outcome, word string) {
+	for _, op := range e.ops() {
 		op.Outcome, op.Err = o, word
+	}
+	if c := e.call(); c != nil {
+		c.ran = o == lock.Unknown
 	}
 }

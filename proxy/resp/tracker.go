@@ -25,6 +25,13 @@ type Options struct {
 	// answer depends on the key alone. nil: any key may be matched.
 	Could func(verb string) func(key []byte) bool
 
+	// Witnessed says that somebody beside the wire can tell what scripts and
+	// functions do: each call of one is then marked as a [Call].
+	Witnessed bool
+
+	// EffectsOnly has no script be told by its text, nor by its arguments.
+	EffectsOnly bool
+
 	// Leaves is told, at most once a connection, what has named other addresses
 	// to the client, at which it may go on past the proxy: a command's name,
 	// MOVED, ASK or MOVING. nil: nobody wants to know.
@@ -61,7 +68,8 @@ type Tracker struct {
 	watching int // MONITORs that are not answered
 	asking   int // SELECT and RESET that are not answered
 	waiting  int // entries and their ops that wait, in the queue and the transaction
-	due      int // the ops among them
+	due      int // the ops and calls among them
+	kept     int // bytes of the calls' words
 
 	name  atomic.Pointer[string] // read by others while the tracker is at work
 	memos map[string]memo        // so that Wants and Could cost no allocation
@@ -206,7 +214,7 @@ func (t *Tracker) goBlind(marks []wire.Mark, at int64, why string) []wire.Mark {
 func (t *Tracker) giveUp(marks []wire.Mark, at int64, why string) []wire.Mark {
 	marks = t.goBlind(marks, at, why)
 	t.blindIn = true
-	t.queue, t.tx, t.rep.levels = queue{}, transaction{}, nil
+	t.queue, t.tx, t.rep.levels, t.kept = queue{}, transaction{}, nil, 0
 	return marks
 }
 
@@ -232,16 +240,22 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	if p.wanted && len(e.ops()) == 0 && t.could() {
 		t.addOther(&e)
 	}
+	if t.opt.Witnessed {
+		t.addCall(&e)
+	}
 	t.classify(&e)
 	t.req.forget()
-	marks = t.requestMarks(marks, e.ops())
+	marks = t.requestMarks(marks, &e)
 	return t.enqueue(marks, e)
 }
 
-func (t *Tracker) requestMarks(marks []wire.Mark, ops []*lock.Op) []wire.Mark {
+func (t *Tracker) requestMarks(marks []wire.Mark, e *entry) []wire.Mark {
 	start, end := t.req.span()
-	for _, op := range ops {
+	for _, op := range e.ops() {
 		marks = append(marks, wire.Mark{Kind: wire.Request, Op: op, Start: start, End: end})
+	}
+	if c := e.call(); c != nil {
+		marks = append(marks, wire.Mark{Kind: wire.Called, Call: c, Start: start, End: end})
 	}
 	return marks
 }
@@ -268,7 +282,7 @@ func (t *Tracker) enqueue(marks []wire.Mark, e entry) []wire.Mark {
 	}
 	if !e.plain() {
 		t.waiting += e.weight()
-		t.due += len(e.ops())
+		t.due += e.marked()
 	}
 	if e.act == monitors {
 		t.watching++
@@ -289,7 +303,10 @@ func (t *Tracker) empty() {
 // settled notes that an entry does not wait any more.
 func (t *Tracker) settled(e *entry) {
 	t.waiting -= e.weight()
-	t.due -= len(e.ops())
+	t.due -= e.marked()
+	if c := e.call(); c != nil {
+		t.kept -= c.size
+	}
 	if e.act == monitors {
 		t.watching--
 	}

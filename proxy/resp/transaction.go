@@ -96,7 +96,7 @@ func (t *Tracker) unroll(marks []wire.Mark) []wire.Mark {
 		x.exposed = x.exposed || t.subs.any()
 		if e != nil {
 			t.assume(e)
-			setOutcome(e.ops(), lock.Unknown, "")
+			e.fare(lock.Unknown, "")
 			x.next++
 		}
 		x.done++
@@ -109,7 +109,7 @@ func (t *Tracker) unroll(marks []wire.Mark) []wire.Mark {
 	for _, op := range e.ops() {
 		op.DB, op.Outcome = t.db, lock.Done
 	}
-	marks = t.replyMarks(marks, e.ops())
+	marks = t.replyMarks(marks, &e)
 	t.modes.passed()
 	return marks
 }
@@ -139,9 +139,9 @@ func (t *Tracker) settle(marks []wire.Mark, e *entry) []wire.Mark {
 		t.settled(item)
 		if i >= x.next {
 			t.undone(item)
-			setOutcome(item.ops(), fate, word)
+			item.fare(fate, word)
 		}
-		marks = t.replyMarks(marks, item.ops())
+		marks = t.replyMarks(marks, item)
 	}
 	t.endTransaction()
 	return marks
@@ -186,7 +186,7 @@ func (t *Tracker) loseQueued(marks []wire.Mark, act action) []wire.Mark {
 		} else {
 			t.undone(item)
 		}
-		marks = t.bare(marks, item.ops())
+		marks = t.bare(marks, item)
 	}
 	t.endTransaction()
 	return marks
