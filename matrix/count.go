@@ -166,6 +166,9 @@ func (o *outcome) equal(what, got, want string) {
 func (o *outcome) sums() {
 	want := o.a.plus(o.b)
 	want.Wrote, want.Lost = 0, 0
+	if o.tx {
+		want.Released = 0
+	}
 	if o.each > 0 {
 		o.majorities(want)
 		return
@@ -176,6 +179,9 @@ func (o *outcome) sums() {
 	seen := o.seen
 	if o.alone {
 		seen.Renewed = 0
+	}
+	if o.retries {
+		seen.Refused, want.Refused = 0, 0
 	}
 	o.equal("the history has", seen.String(), want.String())
 }

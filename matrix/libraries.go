@@ -30,6 +30,8 @@ type library struct {
 	second   bool   // B begins after A in the row clean, too
 	rowed    bool   // each section writes a row of its own
 	cleansUp bool   // it sends its release when it is refused, too
+	retries  bool   // it tries again by itself, and tells nobody how often
+	tx       bool   // it ends with its transaction, without an op of its own
 	slow     bool   // its services take their time
 	alone    bool   // it renews by itself, and tells nobody
 	each     int    // keys that one lock is made of, where it is not 1
@@ -76,6 +78,9 @@ func (l library) freezeOn() string {
 const (
 	python  = "/usr/bin/python3"
 	counted = "lock:counter"
+
+	advisoryHeld = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')"
+	txHeld       = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE state = 'idle in transaction')"
 )
 
 // What comes of a row, where it is much the same for several libraries.
@@ -92,11 +97,26 @@ var (
 		ops:      "granted 2, unrenewed 1, released 1, unreleased 1",
 		verdicts: "LF101, LF102",
 	}
+	// B waits until A is done, however long that takes.
+	waits    = expected{says: "granted 1, released 1, wrote 1", ops: "granted 2, released 2", verdicts: "LF401"}
+	waitsTx  = expected{says: "granted 1, released 1, wrote 1", ops: "granted 2", verdicts: "LF401"}
+	migrated = expected{says: "granted 3, released 3, wrote 1", b: "granted 2, released 2", ops: "granted 5, released 5", verdicts: "LF401"}
+	upByOne  = expected{says: "granted 1, released 1, wrote 1", b: "granted 1, released 1", ops: "granted 2, released 2", verdicts: "LF401"}
 )
 
 // byHand are the rows of a lock that believes every answer it gets.
 func byHand() map[string]expected {
 	return map[string]expected{clean: {}, late: overruns, freeze: overruns, renew: gives}
+}
+
+// untilReleased are the rows of a lock without an end of its own.
+func untilReleased() map[string]expected {
+	return map[string]expected{clean: {}, late: waits, freeze: waits}
+}
+
+// untilCommit are the rows of a lock that ends with its transaction.
+func untilCommit() map[string]expected {
+	return map[string]expected{clean: {}, late: waitsTx, freeze: waitsTx}
 }
 
 func libraries() []library {
@@ -149,6 +169,53 @@ func libraries() []library {
 		{
 			name: "ioredis", versions: "ioredis 5.11.1, by hand", argv: []string{"node", "node/ioredis.mjs"}, keys: counted,
 			rows: byHand(),
+		},
+		{
+			name: "golang-migrate", versions: "golang-migrate 4.20.1, pgx 5.13.0", golang: "migrate", keys: "advisory:*", held: advisoryHeld, frozen: "UPDATE(counter)",
+			rows: map[string]expected{clean: {}, late: migrated, freeze: migrated},
+		},
+		{
+			name: "goose", versions: "goose 3.30.1, pgx 5.13.0", golang: "goose", keys: "advisory:*", held: advisoryHeld, retries: true,
+			rows: map[string]expected{clean: {}, late: upByOne, freeze: upByOne},
+		},
+		{
+			name: "activerecord", versions: "activerecord 6.1.7", argv: []string{"ruby", "ruby/advisory.rb"}, keys: "advisory:*", held: advisoryHeld,
+			rows: untilReleased(),
+		},
+		{
+			name: "psql-advisory", versions: "psql 15, by hand", argv: []string{"sh", "psql/lock.sh"}, env: []string{"LOCK=advisory"}, keys: "advisory:4711", held: advisoryHeld, slow: true,
+			rows: untilReleased(),
+		},
+		{
+			name: "psql-table", versions: "psql 15, by hand", argv: []string{"sh", "psql/lock.sh"}, env: []string{"LOCK=table"}, slow: true, keys: "table:locks", held: txHeld, tx: true,
+			rows: untilCommit(),
+		},
+		{
+			name: "psql-row", versions: "psql 15, by hand", argv: []string{"sh", "psql/lock.sh"}, env: []string{"LOCK=row"}, keys: "row:locks*", held: txHeld, tx: true, slow: true,
+			rows: untilCommit(),
+		},
+		{
+			name: "pgx-advisory", versions: "pgx 5.13.0, by hand", golang: "pgx", env: []string{"LOCK=advisory"}, keys: "advisory:4711", held: advisoryHeld,
+			quick: []string{clean, freeze},
+			rows:  untilReleased(),
+		},
+		{
+			name: "pgx-xact", versions: "pgx 5.13.0, by hand", golang: "pgx", env: []string{"LOCK=xact"}, keys: "advisory:*", held: advisoryHeld, tx: true,
+			rows: untilCommit(),
+		},
+		{
+			name: "pgx-row", versions: "pgx 5.13.0, by hand", golang: "pgx", env: []string{"LOCK=row"}, keys: "row:counter*", held: txHeld, tx: true,
+			quick: []string{clean},
+			rows:  untilCommit(),
+		},
+		{
+			name: "psycopg2-advisory", versions: "psycopg2 2.9.5, by hand", argv: []string{python, "python/postgres.py"}, env: []string{"LOCK=advisory"}, keys: "advisory:47:11", held: advisoryHeld,
+			rows: untilReleased(),
+		},
+		{
+			name: "psycopg2-row", versions: "psycopg2 2.9.5, by hand", argv: []string{python, "python/postgres.py"}, env: []string{"LOCK=row"}, keys: "row:locks*", held: txHeld, tx: true,
+			quick: []string{clean},
+			rows:  untilCommit(),
 		},
 	}
 }

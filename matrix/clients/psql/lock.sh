@@ -1,5 +1,5 @@
 #!/bin/sh
-# Guards its work by a lock in Postgres that is made by hand, with psql. LOCK is advisory, table
+# Guards its work by a lock in Postgres that is made by hand, with psql. LOCK is advisory, row, table
 # (LOCK TABLE) or lease (a row with an owner and a time).
 set -eu
 
@@ -41,6 +41,22 @@ LOCK TABLE locks IN ACCESS EXCLUSIVE MODE;
 $work
 COMMIT;
 \\echo released
+SQL
+}
+
+row() {
+    cat <<SQL
+BEGIN;
+SELECT name FROM locks WHERE name = 'counter' FOR UPDATE SKIP LOCKED;
+\\if :ROW_COUNT
+\\echo granted
+$work
+COMMIT;
+\\echo released
+\\else
+\\echo refused
+ROLLBACK;
+\\endif
 SQL
 }
 
