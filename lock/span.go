@@ -193,8 +193,7 @@ func (l *Ledger) rollBackTo(conn *connState, op *Op) {
 func (l *Ledger) undo(effects []effect, at Instant) {
 	for _, e := range effects {
 		if t := e.grant; t != nil {
-			t.Marker = true
-			t.known = Interval{}
+			t.known = Interval{0, Never} // never held, and nothing of it shows when it was over
 			t.settle()
 			l.end(t, at, Undone)
 		}
