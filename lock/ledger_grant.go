@@ -169,6 +169,9 @@ func (k *keyState) before(token Value) *Term {
 func (l *Ledger) supersede(k *keyState, op *Op) {
 	for _, old := range slices.Clone(k.terms) {
 		mine := old.Session == op.Session || old.Actor == op.Actor && l.conns[old.Session] == nil
+		if old.Votes != nil { // on connections of their own
+			mine = old.Actor == op.Actor && (old.Token.Same(op.Token) || old.Dead(op.A))
+		}
 		beside := (old.Member || old.Shared || op.Shared) && !old.Token.Same(op.Token)
 		later := old.Grant.ReplySeq > op.ReplySeq // than what is read again
 		if !mine || beside || later || old.Span != LeaseSpan || severalThings(k.id.Key) {
@@ -228,8 +231,9 @@ func (l *Ledger) opened(t *Term) {
 			conn.spans = append(conn.spans, t)
 		}
 	}
-	if t.Token.Hash != "" && !t.Token.IsInt {
-		l.tokens[t.Token.Hash] = append(l.tokens[t.Token.Hash], t)
+	if hash := t.Token.Hash; hash != "" && !t.Token.IsInt {
+		list := append(l.tokens[hash], t)
+		l.tokens[hash] = list[max(0, len(list)-maxShared):] // one that so many share tells nothing
 	}
 }
 

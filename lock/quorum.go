@@ -320,6 +320,9 @@ func (l *Ledger) discover(op *Op) (LockID, int) {
 		return LockID{}, 0
 	}
 	same := l.tokens[op.Token.Hash]
+	if len(same) > maxVotes {
+		return LockID{}, 0
+	}
 	for _, t := range same {
 		if t.Lock.Key == op.Key && t.Lock.DB == op.DB && t.Lock.Upstream != op.Upstream && l.early(t, op) {
 			id := LockID{Quorum, op.DB, op.Key}
@@ -342,7 +345,7 @@ func (l *Ledger) discover(op *Op) (LockID, int) {
 		if len(members) == 0 || !zero || top > len(members) {
 			continue
 		}
-		l.grow(name, top+1)
+		l.grow(name, top)
 		for _, t := range members {
 			l.demote(name, t)
 		}
@@ -351,13 +354,16 @@ func (l *Ledger) discover(op *Op) (LockID, int) {
 	return LockID{}, 0
 }
 
-// grow notes that a family has so many keys: an odd number, of which there are
-// three at least.
-func (l *Ledger) grow(name LockID, n int) {
+// grow notes that a family has keys up to that number.
+func (l *Ledger) grow(name LockID, top int) {
 	if len(l.families) < maxKeys {
-		l.families[shapeOf(name)] = max(l.families[shapeOf(name)], n|1, 3)
+		l.families[shapeOf(name)] = max(l.families[shapeOf(name)], familySize(top))
 	}
 }
+
+// familySize returns how many keys there are where the highest number seen is top:
+// an odd number, three at least.
+func familySize(top int) int { return max((top+1)|1, 3) }
 
 // early reports whether a term may be the first vote of an acquisition.
 func (l *Ledger) early(t *Term, op *Op) bool {

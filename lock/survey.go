@@ -277,7 +277,7 @@ func (l *Ledger) Learn(s *Survey) {
 	}
 	for name, f := range s.families {
 		if !f.bad && f.votes > 1 {
-			l.grow(name, f.top+1)
+			l.families[name] = familySize(f.top)
 		}
 	}
 	for name, a := range s.actors.all {

@@ -1,0 +1,133 @@
+package lock
+
+import (
+	"testing"
+	"time"
+)
+
+func TestGhosts(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		play        func(l *tape)
+		shown, sure bool
+	}{
+		{"nothing is heard of it", func(*tape) {}, false, false},
+		{"its token is released", func(l *tape) { l.do(100, l.release("A", 3, "ta"), Done) }, true, true},
+		{"its token is not there", func(l *tape) { l.do(100, l.release("A", 3, "ta"), NotHeld) }, false, false},
+		{"its token is renewed", func(l *tape) {
+			op := l.release("A", 3, "ta")
+			op.Kind, op.TTL = Renew, time.Second
+			l.do(100, op, Done)
+		}, true, true},
+		{"by a guess", func(l *tape) {
+			op := l.release("A", 3, "ta")
+			op.Guarded, op.Guessed = false, true
+			l.do(100, op, Done)
+		}, false, false},
+		{"another token is released", func(l *tape) { l.do(100, l.release("A", 3, "tb"), Done) }, false, false},
+		{"it is refused to its client", func(l *tape) { refused(l, 100, "A", 3) }, true, false},
+		{"it is refused to another", func(l *tape) { refused(l, 100, "B", 4) }, true, false},
+		{"it is refused when it has lapsed", func(l *tape) { refused(l, 3000, "B", 4) }, false, false},
+		{"it is refused while someone has it", func(l *tape) {
+			l.acquire(50, "C", 5, "tc")
+			refused(l, 100, "A", 3)
+		}, false, false},
+		{"it is refused when that one has lapsed", func(l *tape) {
+			op := l.acquire(50, "C", 5, "tc")
+			refused(l, 600, "A", 3)
+			if op.Term.ID != 1 {
+				t.Error("no term")
+			}
+		}, true, false},
+	} {
+		l := newTape()
+		op := l.release("A", 1, "ta")
+		op.Kind, op.NX, op.TTL = Acquire, true, 500*time.Millisecond
+		l.ask(10, op)
+		l.Closed(1, 40*ms)
+		tt.play(l)
+		got := l.Ghosts()
+		if len(got) != 1 || got[0].Acquire != op || (got[0].Shown != nil) != tt.shown || got[0].Sure != tt.sure {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+func refused(l *tape, at Instant, actor string, session uint64) *Op {
+	op := l.release(actor, session, "tx")
+	op.Kind, op.NX, op.TTL = Acquire, true, 500*time.Millisecond
+	return l.do(at, op, Refused)
+}
+
+func TestAnAnsweredAcquireIsNoGhost(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	refused(l, 20, "B", 2)
+	unsent := l.release("C", 3, "tc")
+	unsent.Kind = Acquire
+	l.ask(30, unsent)
+	unsent.F = 0
+	if got := l.Ghosts(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestGhostsAreBounded(t *testing.T) {
+	l := newTape()
+	for i := range 2 * maxGhosts {
+		op := l.release("A", 1, "ta")
+		op.Kind = Acquire
+		l.ask(Instant(i), op)
+	}
+	if n := len(l.ghosts.line); n > maxGhosts || len(l.ghosts.byKey[LockID{Key: "lock:c"}]) != n {
+		t.Errorf("%d", n)
+	}
+}
+
+// A renewal that re-creates a lock which had lapsed opens a term of its own.
+func TestRevived(t *testing.T) {
+	renew := func(l *tape, kind Kind) *Op {
+		op := l.release("A", 1, "ta")
+		op.Kind, op.TTL, op.Guarded = kind, 500*time.Millisecond, kind == Renew
+		return op
+	}
+	for _, tt := range []struct {
+		name    string
+		play    func(l *tape) *Op
+		terms   int
+		revived bool
+	}{
+		{"in time", func(l *tape) *Op { return l.do(300, renew(l, Renew), Done) }, 1, false},
+		{"perhaps in time", func(l *tape) *Op { return l.do(511, renew(l, Renew), Done) }, 1, false},
+		{"too late", func(l *tape) *Op { return l.do(600, renew(l, Renew), Done) }, 2, true},
+		{"too late, and refused", func(l *tape) *Op { return l.do(600, renew(l, Renew), NotHeld) }, 1, false},
+		{"too late, compared with nothing", func(l *tape) *Op {
+			op := renew(l, Renew)
+			op.Guarded = false
+			return l.do(600, op, Done)
+		}, 1, false},
+		{"stored in time", func(l *tape) *Op { return l.do(300, renew(l, Store), Done) }, 1, false},
+		{"stored too late", func(l *tape) *Op { return l.do(600, renew(l, Store), Done) }, 2, true},
+		{"stored over another's", func(l *tape) *Op {
+			l.acquire(520, "B", 2, "tb")
+			return l.do(600, renew(l, Store), Done)
+		}, 3, true},
+		{"acquired again too late", func(l *tape) *Op { return l.acquire(600, "A", 1, "ta") }, 2, true},
+		{"acquired again after its release", func(l *tape) *Op {
+			l.do(100, l.release("A", 1, "ta"), Done)
+			return l.acquire(200, "A", 1, "ta")
+		}, 2, false},
+	} {
+		l := newTape()
+		l.acquire(10, "A", 1, "ta")
+		op := tt.play(l)
+		got := l.Term(TermID(tt.terms))
+		if len(l.Terms()) != tt.terms || got.Revived != tt.revived {
+			t.Errorf("%s: %d terms, %+v", tt.name, len(l.Terms()), got)
+			continue
+		}
+		if tt.terms > 1 && (got.Again != l.Term(1) || got.Grant != op || op.Term.ID != got.ID || got.LeaseEnd.Earliest < op.F) {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
