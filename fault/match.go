@@ -29,8 +29,11 @@ func (r *Rule) means(phase Phase, op *lock.Op) bool {
 		return op.Kind == lock.Acquire || phase == After && op.Kind == lock.Store && op.Term.ID != 0
 	case "refused":
 		return op.Kind == lock.Acquire && phase == After
-	case "renew", "release", "fence":
-		return string(op.Kind) == r.Event
+	case "renew", "release":
+		// What was guessed of a script is true only of a lock's own token.
+		return string(op.Kind) == r.Event && (!op.Guessed || op.Term.ID != 0)
+	case "fence":
+		return op.Kind == lock.Fence
 	case "read", "write":
 		return string(op.Kind) == r.Event && op.Term.Sure()
 	case "commit":
