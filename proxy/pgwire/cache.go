@@ -34,6 +34,9 @@ func NewCache() *Cache {
 // read returns the statements of a text. A text that was cut is a prefix of
 // what upstream gets, and is not kept. All sessions have the same h.
 func (c *Cache) read(h *lock.Hasher, text []byte, cut bool) []template {
+	if !cut {
+		text, _, _ = commented(text) // a trace there makes each text another
+	}
 	if cut || len(text) > cacheText {
 		return sealed(h, text, cut)
 	}

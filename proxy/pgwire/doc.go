@@ -85,7 +85,11 @@
 // unless a rule names their verb; nor are the statements of one text behind the
 // 4096th. What CALL and DO write is not seen.
 //
-// Texts are cut as with standard_conforming_strings on.
+// Texts are cut as with standard_conforming_strings on. A comment at either end
+// of a text is no part of it to the Cache, and may name a trace (sqlcommenter,
+// marginalia). Whether a transaction reads a snapshot is followed from the
+// startup message, BEGIN and SET on, as the client asks; what set_config, ALTER
+// ROLE and ALTER DATABASE set is not seen.
 //
 // A cell of a result has the name of the column it came from, whatever its
 // alias; an expression has none, but for a cast of a column, or a COALESCE of

@@ -64,8 +64,7 @@ func (d *doing) wantsAll() bool {
 	return false
 }
 
-// do makes the ops of one execution of a statement. sql is what it says, nil if
-// that is not made yet.
+// do makes the ops of one execution of a statement, of which sql is what it says.
 func (t *Tracker) do(tm *template, from binding, sql *lock.Statement) doing {
 	var d doing
 	for i := range tm.holds {
@@ -75,9 +74,6 @@ func (t *Tracker) do(tm *template, from binding, sql *lock.Statement) doing {
 	}
 	d.call = t.call(&d)
 	if t.mattersItself(tm) {
-		if sql == nil {
-			sql = tm.fill(from)
-		}
 		d.op = t.op(tm, sql)
 	}
 	return d

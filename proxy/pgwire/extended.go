@@ -45,7 +45,7 @@ func (t *Tracker) prepared(text []byte, cut bool) *statement {
 	if tm.plain() {
 		return tm.bare.stmt
 	}
-	return &statement{tmpl: tm}
+	return &statement{tmpl: tm, trace: traceOf(text)}
 }
 
 // askBind takes Bind: portal, statement, parameters and formats.
@@ -92,6 +92,7 @@ func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
 		p.formats.unknown = true
 	}
 	p.sql = st.tmpl.fill(p.binding)
+	p.sql.Trace = st.trace
 	p.weight = weighs(p.sql, p.binding) + int32(len(st.tmpl.holds))
 	return p
 }
@@ -169,7 +170,7 @@ func (t *Tracker) execute(p *portal, a *asked) {
 	if inner == tm {
 		d = t.do(tm, from, p.sql)
 	} else if inner != nil {
-		d = t.do(inner, args, nil)
+		d = t.do(inner, args, inner.fill(args))
 	}
 	if d.none() {
 		if a.fetch(p); change != nil {

@@ -7,6 +7,7 @@ import "github.com/lockfaultd/lockfaultd/lock"
 type statement struct {
 	tmpl    *template
 	oids    []uint32 // of parameters
+	trace   string   // that its text names
 	columns []column
 }
 
@@ -217,7 +218,12 @@ func (t *Tracker) revert(c *change) {
 // affect notes what a statement will do to the prepared statements.
 func (t *Tracker) affect(tm *template) *change {
 	switch {
+	case tm.effect == isolate:
+		t.tx.isolate(tm.iso)
 	case tm.effect == clearAll:
+		if tm.verb == "DISCARD" {
+			t.tx.isolate(isolation{of: ofStart})
+		}
 		return t.forget()
 	case tm.name == "":
 	case tm.effect == deallocate:

@@ -172,7 +172,7 @@ func (t *Tracker) askQuery(m *message) {
 	t.rename(nil)
 	t.live = nil
 	if !t.unread(text, m.cut) {
-		a.more = t.askItems(t.opt.Statements.read(t.opt.Hash, text, m.cut))
+		a.more = t.askItems(t.opt.Statements.read(t.opt.Hash, text, m.cut), text)
 	}
 	t.ask(a, m)
 	t.segment++
@@ -187,24 +187,27 @@ func (t *Tracker) askQuery(m *message) {
 
 // askItems makes the ops of a Query's statements. It returns nil if none of
 // them matters.
-func (t *Tracker) askItems(list []template) *detail {
+func (t *Tracker) askItems(list []template, text []byte) *detail {
 	if !t.mattersAny(list) {
 		return nil
 	}
+	trace := traceOf(text)
 	q := &query{items: make([]item, len(list))}
 	q.query = q
 	for i := range list {
-		it := t.askItem(&list[i])
+		it := t.askItem(&list[i], trace)
 		q.items[i] = it
 		q.weight += it.weight()
 	}
 	return &q.detail
 }
 
-func (t *Tracker) askItem(tm *template) item {
+func (t *Tracker) askItem(tm *template, trace string) item {
 	it := item{tmpl: tm, change: t.affect(tm)}
 	if inner, args := t.resolve(tm, nil); inner != nil && t.matters(inner) {
-		it.tmpl, it.doing = inner, t.do(inner, args, nil)
+		sql := inner.fill(args)
+		sql.Trace = trace
+		it.tmpl, it.doing = inner, t.do(inner, args, sql)
 	}
 	return it
 }

@@ -8,6 +8,7 @@ func (p *parser) transaction(t *template) {
 	switch t.verb {
 	case "BEGIN", "START":
 		t.kind = lock.Begin
+		t.isolate(p, ofTx)
 		return
 	case "COMMIT", "END":
 		t.kind = lock.Commit

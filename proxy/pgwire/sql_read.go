@@ -345,6 +345,10 @@ func (p *parser) statement() template {
 		p.copies(&t)
 	case "LOCK":
 		p.locks(&t)
+	case "SET":
+		p.sets(&t)
+	case "RESET":
+		p.resets(&t)
 	case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT":
 		p.transaction(&t)
 	case "SAVEPOINT", "RELEASE":

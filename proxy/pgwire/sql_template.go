@@ -18,6 +18,7 @@ const (
 	run                 // EXECUTE name(args)
 	setPoint            // SAVEPOINT name
 	releasePoint        // RELEASE name
+	isolate             // SET TRANSACTION and kin
 )
 
 // maxSlots bounds what is kept of one statement's assignments, conditions or
@@ -42,8 +43,9 @@ type template struct {
 	table     string // as the ledger compares it
 	system    bool   // reads a system catalog: never an op
 	chain     bool   // COMMIT AND CHAIN
-	savepoint bool   // ROLLBACK TO name
-	twoPhase  bool   // PREPARE TRANSACTION
+	iso       isolation
+	savepoint bool // ROLLBACK TO name
+	twoPhase  bool // PREPARE TRANSACTION
 
 	effect effect
 	name   string    // of a prepared statement or a savepoint

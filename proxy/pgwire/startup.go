@@ -57,6 +57,7 @@ func (t *Tracker) started(packet []byte) {
 	name := parameter(packet[8:], "application_name")
 	t.application.Store(&name)
 	t.enter(packet[8:])
+	t.tx.startsWith(packet[8:])
 	t.asked.push(asked{typ: startupPacket})
 	t.phase = running
 	s.done()

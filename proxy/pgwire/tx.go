@@ -25,7 +25,14 @@ type transactions struct {
 	// What the client has asked for.
 	current  uint64 // number for the next op; 0: a new one
 	explicit bool
+	chained  bool // it goes on as the one before was
 	tables   []string
+
+	// How transactions are isolated: by a snapshot, or not.
+	started   bool // as the session began
+	snapshots bool // those that begin now and say nothing
+	before    bool // likewise, as of when the open one began
+	snapshot  bool // the current one
 
 	// What upstream has answered.
 	open      bool
@@ -45,20 +52,32 @@ func (x *transactions) next() uint64 {
 func (x *transactions) assign(op *lock.Op, tm *template) {
 	if x.current == 0 {
 		x.current, x.tables = x.next(), nil
+		if !x.chained {
+			x.snapshot = x.snapshots
+		}
+		x.chained = false
 	}
 	op.Tx, op.Implicit = x.current, !x.explicit
 	switch op.Kind {
 	case lock.Begin:
+		x.before = x.snapshots
 		op.Implicit, x.explicit = false, true
+		x.isolate(tm.iso)
 	case lock.Commit:
 		op.Implicit, op.Tables = false, x.tables
 		x.finish(tm.chain)
 	case lock.Rollback:
 		op.Implicit, op.Savepoint = false, tm.savepoint
 		if !tm.savepoint {
+			if x.explicit {
+				x.snapshots = x.before
+			}
 			x.finish(tm.chain)
 		}
+	case lock.Read:
+		op.Snapshot = x.snapshot
 	case lock.Write:
+		op.Snapshot = x.snapshot
 		x.wrote(op.SQL.Table)
 		for _, table := range op.SQL.Also {
 			x.wrote(table)
@@ -68,6 +87,7 @@ func (x *transactions) assign(op *lock.Op, tm *template) {
 
 func (x *transactions) finish(chain bool) {
 	x.explicit = x.explicit && chain
+	x.chained = x.explicit
 	x.current, x.tables = 0, nil
 }
 
