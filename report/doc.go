@@ -4,7 +4,7 @@
 // was never exercised. From all of it follows the outcome: the exit status and
 // the reason for it.
 //
-// A Run goes in, by value; Text, JSON and JUnit each write it once to the
+// A Run goes in, by value; Text, JSON, Markdown and JUnit each write it once to the
 // writer they are given, in the order of the Run, so that the same Run makes
 // the same bytes. Nothing of a Run is kept or changed. Instants are printed as
 // the history has them, in nanoseconds since the daemon's start.

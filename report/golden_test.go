@@ -47,6 +47,8 @@ func goldenRuns() map[string]Run {
 		"interrupted":         with(armed(), interrupted),
 		"hostile":             hostile(),
 		"unproven":            unprovenRun(),
+		"mapped":              mapped(),
+		"accepted":            with(lost(), accept(Accepted{Code: "LF104", Lock: "lock:*", Reason: "known | since spring"}, Accepted{Code: "LF304", Lock: "x", Reason: "r"})),
 	}
 }
 
@@ -132,7 +134,7 @@ func unmatched() Run {
 
 func TestGolden(t *testing.T) {
 	for name, r := range goldenRuns() {
-		for ext, write := range map[string]func(io.Writer, Run) error{"txt": Text, "json": JSON, "xml": JUnit} {
+		for ext, write := range map[string]func(io.Writer, Run) error{"txt": Text, "json": JSON, "xml": JUnit, "md": Markdown} {
 			t.Run(name+"."+ext, func(t *testing.T) {
 				var b bytes.Buffer
 				if err := write(&b, r); err != nil {
@@ -388,7 +390,7 @@ func (f *full) Write(p []byte) (int, error) {
 var errFull = errors.New("disk full")
 
 func TestWritersReturnTheFirstError(t *testing.T) {
-	for name, write := range map[string]func(io.Writer, Run) error{"text": Text, "json": JSON, "junit": JUnit} {
+	for name, write := range map[string]func(io.Writer, Run) error{"text": Text, "json": JSON, "junit": JUnit, "markdown": Markdown} {
 		if err := write(&full{10}, lost()); !errors.Is(err, errFull) {
 			t.Errorf("%s: %v, want %v", name, err, errFull)
 		}

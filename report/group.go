@@ -24,11 +24,12 @@ type group struct {
 	accepted int  // the entry of Run.Accepted that covers it, from 1; 0: none
 }
 
-// groups lays the judge's verdicts together and adds LF401. Harm that was
+// groups lays the judge's verdicts together and adds LF401, and LF402 for what
+// the judge was not told of. Harm that was
 // proven comes first, then the rest by class, level and code, and last what is accepted.
 func groups(r Run) []group {
 	var out []group
-	for _, v := range r.Result.Verdicts {
+	for _, v := range slices.Concat(r.Result.Verdicts, r.blindSpots()) {
 		by := r.acceptedBy(v)
 		i := slices.IndexFunc(out, func(g group) bool {
 			return g.Code == v.Code && g.Level == string(v.Level) && g.Class == string(v.Class) && g.Harm == v.Harm && g.accepted == by
@@ -47,6 +48,16 @@ func groups(r Run) []group {
 		out[i].fails = r.fails(out[i])
 	}
 	slices.SortStableFunc(out, byWeight)
+	return out
+}
+
+// blindSpots is LF402 of what the judge was not told of: connections that could not
+// be followed, and whatever else the caller knows not to have been seen.
+func (r Run) blindSpots() []check.Verdict {
+	var out []check.Verdict
+	for _, said := range r.Blind {
+		out = append(out, check.Verdict{Code: "LF402", Class: check.Inconclusive, Level: check.Proven, Count: 1, Proof: said + "."})
+	}
 	return out
 }
 

@@ -28,6 +28,7 @@ type jsonReport struct {
 	Fences     []jsonFence    `json:"fences"`
 	Verdicts   []jsonVerdict  `json:"verdicts"`
 	Facts      jsonFacts      `json:"facts"`
+	Map        []jsonMap      `json:"map"`
 	Rules      []jsonRule     `json:"rules"`
 	Injections jsonInjections `json:"injections"`
 	Seed       uint64         `json:"seed"`
@@ -245,6 +246,7 @@ func toJSON(r Run) jsonReport {
 		Fences:     each(r.Result.Fences, toJSONFence),
 		Verdicts:   each(groups(r), r.toJSONVerdict),
 		Facts:      r.toJSONFacts(),
+		Map:        each(r.Result.Map, toJSONMap),
 		Rules:      each(r.Rules, func(u RuleUse) jsonRule { return r.toJSONRule(u, o) }),
 		Injections: r.toJSONInjections(),
 		Seed:       r.Seed, Repeat: r.Repeat, Limits: blindness,

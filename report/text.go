@@ -28,6 +28,7 @@ func Text(w io.Writer, r Run) error {
 	textExercised(p, r, o)
 	textLocks(p, r.Result.Facts)
 	textTables(p, r.Result.Facts)
+	textMap(p, r)
 	textVerdicts(p, r)
 	textCounters(p, r)
 	textFences(p, r.Result.Fences)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -14,6 +15,7 @@ const reportExample = `probe report HISTORY [flags]
 Examples:
   probe report out/history.jsonl
   probe report out/history.jsonl --json > report.json
+  probe report out/history.jsonl --map
 
 The verdicts are those of probe verify; beside them stands what was injected,
 as far as it is in the history: a rule that never fired is not.`
@@ -24,12 +26,19 @@ func reportCommand() *cli.Command {
 		Usage:     "judge a history and lay beside it what was injected",
 		UsageText: reportExample,
 		ArgsUsage: "HISTORY",
-		Flags:     append(judgeFlags(), &cli.BoolFlag{Name: "json", Usage: "print report.json"}),
-		Action:    writeReport,
+		Flags: append(judgeFlags(),
+			&cli.BoolFlag{Name: "json", Usage: "print report.json"},
+			&cli.BoolFlag{Name: "markdown", Usage: "print a page in Markdown"},
+			&cli.BoolFlag{Name: "map", Usage: "print which lock guards what, and for how long, alone"}),
+		Action: writeReport,
 	})
 }
 
 func writeReport(c *cli.Context) error {
+	write, err := writerOf(c)
+	if err != nil {
+		return err
+	}
 	j, err := judge(c)
 	if err != nil {
 		return err
@@ -37,14 +46,28 @@ func writeReport(c *cli.Context) error {
 	r := j.run()
 	r.Injections = j.injections
 	r.Rules = rulesOf(j.injections)
-	write := report.Text
-	if c.Bool("json") {
-		write = report.JSON
-	}
-	if err := write(c.App.Writer, r); err != nil {
+	if err := write(c.App.Writer, r); err != nil || c.Bool("map") {
 		return err
 	}
 	return exit(r.Outcome())
+}
+
+// writerOf returns what writes the form that is asked for.
+func writerOf(c *cli.Context) (func(io.Writer, report.Run) error, error) {
+	json, markdown, lockMap := c.Bool("json"), c.Bool("markdown"), c.Bool("map")
+	switch {
+	case json && (markdown || lockMap):
+		return nil, usagef("--json goes with neither --markdown nor --map: report.json has the map")
+	case json:
+		return report.JSON, nil
+	case markdown && lockMap:
+		return report.MapMarkdown, nil
+	case markdown:
+		return report.Markdown, nil
+	case lockMap:
+		return report.Map, nil
+	}
+	return report.Text, nil
 }
 
 // rulesOf finds the rules that fired, in the order in which each first did.

@@ -13,6 +13,7 @@ import (
 // A carry is what outlasts a view: what was found, the figures, and what later
 // subjects have to be compared with. All of it is bounded.
 type carry struct {
+	*remembered
 	setup  Setup
 	known  *Survey
 	ledger *lock.Ledger
@@ -56,7 +57,7 @@ const (
 )
 
 func newCarry(setup Setup, known *Survey) *carry {
-	c := &carry{setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
+	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
 		lastOne: map[string]*finding{}, piles: map[string]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[uint64]*lock.Op{},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
@@ -245,6 +246,8 @@ func (c *carry) pile(f *finding, by, more string) *finding {
 // result puts together what was found.
 func (c *carry) result() Result {
 	c.sum()
+	c.blindSpots()
+	c.out.Map = c.lockMap()
 	for _, find := range c.later {
 		find()
 	}

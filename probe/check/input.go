@@ -1,6 +1,8 @@
 package check
 
 import (
+	"time"
+
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -15,8 +17,33 @@ func From(h *history.History) Input {
 	for _, g := range h.Gaps {
 		in.Gaps = append(in.Gaps, Gap(g))
 	}
+	for _, k := range h.Clocks {
+		in.Clocks = append(in.Clocks, clockOf(h.Header.Started, k))
+	}
+	for _, t := range h.Tallies {
+		in.Tallies = append(in.Tallies, Tally(t))
+	}
+	for _, b := range h.Bypasses {
+		in.Bypasses = append(in.Bypasses, bypassOf(b))
+	}
 	in.Invariants = invariants(h.Header.Invariants)
 	return in
+}
+
+// setup is what is known before the ops.
+func (in Input) setup() Setup {
+	return Setup{in.Declarations, in.Invariants, in.Clocks, in.Tallies, in.Bypasses}
+}
+
+// clockOf returns a look at an upstream's clock, by the instants of a record that
+// began at started.
+func clockOf(started time.Time, k history.Clock) Clock {
+	return Clock{Upstream: k.Upstream, From: k.At.Add(-k.Trip / 2), To: k.At.Add(k.Trip / 2),
+		Offset: k.Wall.Sub(started) - time.Duration(k.At), Slept: k.Slept, Run: k.Run, Data: k.Data}
+}
+
+func bypassOf(b history.Bypass) Bypass {
+	return Bypass{b.Upstream, b.At, b.DB, b.Key, b.Verb, b.Address}
 }
 
 func invariants(list []history.Invariant) []Invariant {
@@ -76,16 +103,19 @@ type stream struct {
 // survey goes through the history until it knows what a judging needs.
 func (s *stream) survey() error {
 	var named []history.Invariant
+	var started time.Time
 	for first := true; first || s.known.Again(); first = false {
 		err := s.src(func(e history.Entry) error {
 			switch {
 			case e.Header != nil && first:
 				s.setup.Declarations = append(e.Header.Declarations, s.more...)
-				s.known, named = NewSurvey(s.setup.Declarations), e.Header.Invariants
+				s.known, named, started = NewSurvey(s.setup.Declarations), e.Header.Invariants, e.Header.Started
 			case e.Invariants != nil && first:
 				named = *e.Invariants
 			case e.Op != nil:
 				s.known.Op(e.Op)
+			case first:
+				s.beside(e, started)
 			}
 			return nil
 		})
@@ -100,9 +130,22 @@ func (s *stream) survey() error {
 	return nil
 }
 
+// beside takes in what the history tells beside its ops.
+func (s *stream) beside(e history.Entry, started time.Time) {
+	switch {
+	case e.Clock != nil:
+		s.setup.Clocks = append(s.setup.Clocks, clockOf(started, *e.Clock))
+	case e.Tally != nil:
+		s.setup.Tallies = append(s.setup.Tallies, Tally(*e.Tally))
+	case e.Bypass != nil:
+		s.setup.Bypasses = append(s.setup.Bypasses, bypassOf(*e.Bypass))
+	}
+}
+
 // whole judges a history that has to be kept.
 func (s *stream) whole() (Result, error) {
-	in := Input{Declarations: s.setup.Declarations, Invariants: s.setup.Invariants}
+	in := Input{Declarations: s.setup.Declarations, Invariants: s.setup.Invariants,
+		Clocks: s.setup.Clocks, Tallies: s.setup.Tallies, Bypasses: s.setup.Bypasses}
 	err := s.src(func(e history.Entry) error {
 		switch {
 		case e.Op != nil:

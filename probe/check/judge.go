@@ -10,6 +10,7 @@ type Result struct {
 	Verdicts []Verdict // by code, then in the order of the first op that they cite
 	Counters []Counter
 	Fences   []FenceFigure
+	Map      []MapEntry // which lock guards what, by first use
 }
 
 // Judge says what a history proves. It changes nothing of its input.
@@ -26,7 +27,7 @@ func judge(in Input, window, kept int) *Judging {
 		own.Term = lock.Attribution{}
 		ops[i] = &own
 	}
-	j := NewJudging(Setup{in.Declarations, in.Invariants}, surveyOf(in.Declarations, ops))
+	j := NewJudging(in.setup(), surveyOf(in.Declarations, ops))
 	j.window, j.kept = window, kept
 	for _, g := range in.Gaps {
 		j.Gap(g)
@@ -53,6 +54,7 @@ func surveyOf(declared []lock.Declaration, ops []*lock.Op) *Survey {
 // where one verdict counts many; what must outlast the view is kept in carry.
 type kase struct {
 	*carry
+	viewed
 	horizon lock.Instant // what ended before it is due; Never: everything
 	judged  map[*lock.Op]bool
 	closed  map[lock.TermID]bool
@@ -101,8 +103,8 @@ type stray struct {
 
 func newCase(carried *carry) *kase {
 	return &kase{
-		carry: carried,
-		txs:   map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
+		carry: carried, viewed: viewed{lawless: map[*lock.Op]bool{}},
+		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
 		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		cycled: map[*write][]*premise{}, lost: map[cell][]pair{},
@@ -120,37 +122,61 @@ func (c *kase) judge() {
 	c.overlaps()
 	c.doubleGrants()
 	c.unsafeReleases()
+	c.foreignRenewals()
+	c.resurrected()
+	c.noExpiry()
+	c.ghosts()
+	c.releasedEarly()
+	c.splitSessions()
+	c.noCommonLock()
+	c.readsBefore()
 	c.fences()
 	c.rejections()
 	c.inversions()
 	c.lockless()
+	c.blindness()
+	c.chart()
 	c.counters()
 	c.facts()
 }
 
 // about returns a code's name and class.
 func about(code string) (name string, class Class) {
-	switch code {
-	case "LF101":
-		return "lease-overrun", Hazard
-	case "LF102":
-		return "overlap", Hazard
-	case "LF103":
-		return "stale-write", Hazard
-	case "LF104":
-		return "lost-update", Harm
-	case "LF105":
-		return "fence-regression", Harm
-	case "LF201":
-		return "fence-rejected", Good
-	case "LF301":
-		return "unsafe-release", Harm
-	case "LF305":
-		return "double-grant", Declared
-	case "LF308":
-		return "wrote-without-lock", Declared
-	case "LF309":
-		return "fence-inversion", Declared
+	for _, k := range kinds {
+		if k.code == code {
+			return k.name, k.class
+		}
 	}
-	return "counter-mismatch", Harm
+	return "", ""
+}
+
+// kinds are the codes that the judge knows.
+var kinds = [...]struct {
+	code, name string
+	class      Class
+}{
+	{"LF101", "lease-overrun", Hazard},
+	{"LF102", "overlap", Hazard},
+	{"LF103", "stale-write", Hazard},
+	{"LF104", "lost-update", Harm},
+	{"LF105", "fence-regression", Harm},
+	{"LF106", "section-anomaly", Harm},
+	{"LF107", "released-before-commit", Hazard},
+	{"LF201", "fence-rejected", Good},
+	{"LF202", "replayed-as-is", Harm},
+	{"LF301", "unsafe-release", Harm},
+	{"LF302", "foreign-renew", Harm},
+	{"LF303", "resurrected", Declared},
+	{"LF304", "no-expiry", Hazard},
+	{"LF305", "double-grant", Declared},
+	{"LF306", "failover-lost", Declared},
+	{"LF307", "ghost-acquire", Hazard},
+	{"LF308", "wrote-without-lock", Declared},
+	{"LF309", "fence-inversion", Declared},
+	{"LF310", "split-session-lock", Declared},
+	{"LF311", "no-common-lock", Hazard},
+	{"LF312", "read-before-acquire", Hazard},
+	{"LF402", "blind-spot", Inconclusive},
+	{"LF403", "counter-mismatch", Harm},
+	{"LF404", "counter-regressed", Harm},
 }

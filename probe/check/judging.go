@@ -84,6 +84,7 @@ func (j *Judging) tell(e event) {
 	switch {
 	case e.end != nil:
 		j.ledger.Closed(e.end.Session, e.end.At)
+		j.over(e.end.Session, e.end.At)
 		delete(j.txs, e.end.Session)
 		delete(j.lastRead, e.end.Session)
 		j.end = max(j.end, e.end.At)

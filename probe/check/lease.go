@@ -11,7 +11,7 @@ import (
 func (c *kase) overruns() {
 	for _, id := range c.lockIDs() {
 		for _, t := range c.terms[id] {
-			if !t.Marker && c.due(t) {
+			if !t.Marker && t.Grant.Span == lock.LeaseSpan && c.due(t) {
 				c.overrun(t)
 			}
 		}
@@ -38,6 +38,9 @@ func (c *kase) overrun(t *lock.Term) {
 		if t.GuessedLease {
 			level = Likely
 			p.say("Its last renewal was read off the arguments of a script that was not seen, so this is not proven.")
+		} else if doubt := c.clockDoubt(t); doubt != "" && level == Proven && (t.Gone == nil || t.LeaseEnd.Latest != t.Gone.R) {
+			level = Likely
+			p.say("%s, so this is not proven.", doubt)
 		}
 		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, op)
 		return
@@ -142,7 +145,7 @@ func (c *kase) belief(t *lock.Term) (lock.Interval, bool) {
 // listed is how many overlaps the facts list.
 const listed = 4096
 
-// overlaps finds LF102, one verdict for each lock.
+// overlaps finds LF102, one verdict for each lock and level.
 func (c *kase) overlaps() {
 	for _, id := range c.lockIDs() {
 		c.eachOverlap(c.terms[id], func(a, b *lock.Term, from, to lock.Instant) {
@@ -153,20 +156,26 @@ func (c *kase) overlaps() {
 			if c.out.Facts.Overlap++; len(c.out.Facts.Overlaps) < listed {
 				c.out.Facts.Overlaps = append(c.out.Facts.Overlaps, o)
 			}
-			if !c.piled("LF102", Proven, id, "", 1) {
-				c.overlap(id, o)
-			}
+			c.overlap(a, b, o)
 		})
 	}
 }
 
-func (c *kase) overlap(id lock.LockID, o Overlap) {
-	a, b := c.byID[o.A], c.byID[o.B]
-	p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
-	p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
-	p.say("However the lock is to admit one at a time.")
-	f := c.emit(id, Verdict{Code: "LF102", Level: Proven, Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}, a.Grant, b.Grant)
-	c.pile(f, "", "There are %d such pairs.")
+func (c *kase) overlap(a, b *lock.Term, o Overlap) {
+	level := Proven
+	if a.Grant.Member && b.Grant.Member && c.sortOf(b.Lock) == lock.Unsorted {
+		level = Possible
+	}
+	c.count(many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}, level, func() (*proof, Verdict, []*lock.Op) {
+		p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
+		p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
+		if level == Possible {
+			p.say("However they are members of one key, and it is not known that the lock admits more than one at a time.")
+		} else {
+			p.say("However the lock is to admit one at a time.")
+		}
+		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant}
+	})
 }
 
 func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to lock.Instant)) {
@@ -187,95 +196,13 @@ func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to 
 		for _, a := range active {
 			if a.Latest > b.Earliest {
 				kept = append(kept, a)
-				if !sameHolder(a.t, b.t) {
+				if !sameHolder(a.t, b.t) && !c.besides(a.t, b.t) {
 					f(a.t, b.t, b.Earliest, min(a.Latest, b.Latest))
 				}
 			}
 		}
 		active = append(kept, b)
 	}
-}
-
-// doubleGrants finds LF305, one verdict for each lock.
-func (c *kase) doubleGrants() {
-	for _, id := range c.lockIDs() {
-		if c.isMarker(id) {
-			continue
-		}
-		c.eachDoubleGrant(id, func(a, b *lock.Term) {
-			level := Likely
-			if b.Grant.Kind == lock.Store && !a.GuessedLease {
-				level = Proven
-			}
-			if c.due(b) && !c.piled("LF305", level, id, "", 1) {
-				c.doubleGrant(id, level, a, b)
-			}
-		})
-	}
-}
-
-// isMarker reports whether a key is taken and never released: it is no lock,
-// and two that took it hold nothing.
-func (c *carry) isMarker(id lock.LockID) bool {
-	s := c.lockKnown[id]
-	return s != nil && s.marker
-}
-
-func (c *kase) doubleGrant(id lock.LockID, level Level, a, b *lock.Term) {
-	p := let("A be %s and B be %s, with different tokens.", holder(a), holder(b))
-	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.Held()))
-	p.say("Then until then the key was A's: no release of it had been forwarded by %s.", ms(b.Grant.R))
-	p.say("However %s granted it to B between %s and %s.", named(b.Grant), ms(b.Grant.F), ms(b.Grant.R))
-	if b.Grant.Kind == lock.Store {
-		p.say("It was taken by a plain SET, which excludes nobody.")
-	} else {
-		p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
-	}
-	f := c.emit(id, Verdict{Code: "LF305", Level: level, Terms: []lock.TermID{a.ID, b.ID}, Proof: p.String()}, a.Grant, b.Grant)
-	f.unless = c.carry.markerLater(id)
-	c.pile(f, "", "There are %d such pairs.")
-}
-
-// markerLater is for what does not hold of a lock that turns out to be a marker.
-func (c *carry) markerLater(id lock.LockID) func() bool { return func() bool { return c.isMarker(id) } }
-
-func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
-	var active []*lock.Term
-	for _, b := range c.terms[id] {
-		kept := active[:0]
-		for _, a := range active {
-			if a.Held() < b.Grant.R || c.removable(a, b.Grant) {
-				continue
-			}
-			kept = append(kept, a)
-			if !sameClient(a, b) && !a.Token.Same(b.Token) && !c.otherWayRound(a, b) {
-				f(a, b)
-			}
-		}
-		active = append(kept, b)
-	}
-}
-
-// otherWayRound reports whether the two grants, which the replies show in one
-// order, may have happened in the other, with the end of b's lease in between.
-func (c *kase) otherWayRound(a, b *lock.Term) bool {
-	return b.Grant.F < a.Grant.R && (lock.Lease(b.Grant, b.Grant.TTL).Earliest < a.Grant.R || c.removable(b, a.Grant))
-}
-
-// sameHolder reports whether one client took the lock again with its own token.
-// Two clients that share a token are two holders.
-func sameHolder(a, b *lock.Term) bool { return sameClient(a, b) && a.Token.Same(b.Token) }
-
-func sameClient(a, b *lock.Term) bool {
-	return a.Session == b.Session || a.Actor != "" && a.Actor == b.Actor
-}
-
-// removable reports whether a release that was seen may have removed the
-// term's key before the grant that followed.
-func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
-	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
-		return op.Kind == lock.Release && mayHave(op) && mayRemove(op, t)
-	})
 }
 
 // unsafeReleases finds LF301, one verdict for each lock.
@@ -294,12 +221,10 @@ func (c *kase) unsafeReleases() {
 				continue
 			}
 			level := Likely
-			if own, ok := holders[op.Actor]; ok && own < op.Seq && !victim.GuessedLease {
+			if own, ok := holders[op.Actor]; ok && own < op.Seq && !victim.GuessedLease && c.clockDoubt(victim) == "" {
 				level = Proven
 			}
-			if !c.piled("LF301", level, id, "", 1) {
-				c.unsafeRelease(id, level, op, victim)
-			}
+			c.unsafeRelease(id, level, op, victim)
 		}
 	}
 }
@@ -343,18 +268,15 @@ func (c *kase) goneBefore(t *lock.Term, op *lock.Op) bool {
 }
 
 func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.Term) {
-	p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
-	p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
-	what := "which compares no token"
-	if op.Guarded {
-		what = "which compares a token that B uses as well"
-	}
-	p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
-	terms := []lock.TermID{b.ID}
-	if op.Term.ID != 0 {
-		terms = []lock.TermID{op.Term.ID, b.ID}
-	}
-	f := c.emit(id, Verdict{Code: "LF301", Level: level, Terms: terms, Proof: p.String()}, b.Grant, op)
-	f.unless = c.carry.markerLater(id)
-	c.pile(f, "", "This happened %d times; one such release lets the next holder in, whose lock the victim then removes.")
+	more := "This happened %d times; one such release lets the next holder in, whose lock the victim then removes."
+	c.count(many{id: id, code: "LF301", more: more}, level, func() (*proof, Verdict, []*lock.Op) {
+		p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
+		p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
+		what := "which compares no token"
+		if op.Guarded {
+			what = "which compares a token that B uses as well"
+		}
+		p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
+		return p, Verdict{Terms: termsOf(op, b)}, []*lock.Op{b.Grant, op}
+	})
 }

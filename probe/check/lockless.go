@@ -65,6 +65,7 @@ func (c *kase) writtenUnder(id lock.LockID, k cell) bool {
 }
 
 func (c *kase) lockless1(id lock.LockID, s stray) {
+	c.lawless[s.op] = true
 	if c.piled("LF308", Proven, id, s.op.Actor, 1) {
 		return
 	}

@@ -48,7 +48,7 @@ func copied(in Input) Input {
 func claims(r Result) map[string]bool {
 	out := map[string]bool{}
 	for _, v := range r.Verdicts {
-		if v.Level != Proven {
+		if v.Level != Proven || v.Class == Inconclusive { // which wide intervals may well show
 			continue
 		}
 		switch v.Code {
@@ -63,8 +63,8 @@ func claims(r Result) map[string]bool {
 		if len(terms) > 1 {
 			terms = terms[:1]
 		}
-		if v.Code == "LF102" || v.Code == "LF301" || v.Code == "LF305" {
-			terms = nil
+		if slices.Contains([]string{"LF102", "LF107", "LF301", "LF302", "LF304", "LF305", "LF306", "LF307", "LF310", "LF311", "LF312"}, v.Code) {
+			terms = nil // one verdict counts many
 		}
 		out[fmt.Sprint(v.Code, v.Lock, terms)] = true
 	}
@@ -137,6 +137,11 @@ func TestTimeAndNamesMeanNothing(t *testing.T) {
 		for i := range moved.Gaps {
 			shift(&moved.Gaps[i].At)
 		}
+		moved.Clocks = slices.Clone(in.Clocks)
+		for i := range moved.Clocks {
+			shift(&moved.Clocks[i].From)
+			shift(&moved.Clocks[i].To)
+		}
 		if got := summary(Judge(moved)); !slices.Equal(got, want) {
 			t.Fatalf("moved by %v and renamed: %q\nbefore: %q", d, got, want)
 		}
@@ -160,7 +165,7 @@ func TestJudgeChangesNothingAndRepeatsItself(t *testing.T) {
 func TestEveryProofCitesAndArgues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, v := range Judge(anyInput(t)).Verdicts {
-			if len(v.Ops) == 0 || !strings.HasPrefix(v.Proof, "Let ") || v.Name == "" || v.Count < 1 {
+			if len(v.Ops) == 0 && v.Code != "LF402" || !strings.HasPrefix(v.Proof, "Let ") || v.Name == "" || v.Count < 1 {
 				t.Fatalf("%+v", v)
 			}
 		}

@@ -72,8 +72,11 @@ func (c *kase) rmwsOf(t *lock.Term, w *write, into map[columnOf][]*rmw) {
 		}
 		m := &rmw{term: t, cell: k, read: r, write: w, vague: !sure}
 		base := m.base()
-		if _, ok := a.Value.Minus(base); ok {
+		if by, ok := a.Value.Minus(base); ok {
 			c.numbers[columnOf{table, a.Column}] = true
+			if c.dueOp(w.op) {
+				c.stepped(columnOf{table, a.Column}, by)
+			}
 		}
 		m.copy = sure && base.Known() && !base.IsInt && !base.IsRel && base.Same(a.Value)
 		into[columnOf{table, a.Column}] = append(into[columnOf{table, a.Column}], m)

@@ -21,15 +21,20 @@ import (
 //	counter counter.value 7 8          an invariant, its start and its end
 //	declare lock:c counter.fence       a declaration (purpose=efficiency may follow)
 //	gap 300 2 why
+//	clock 5-6 offset=3 run=x data=y    a look at the server's clock, and who answered
+//	tally counter 0 5 0                rows that the server counted: inserted, updated, deleted
+//	bypass lock:c DEL 300              of a lock's key, past the proxies
 //	read-back                          integers are as in a history that was read back
 //	end A 900                          all of A's sessions
 //	want LF104 PROVEN harm x1          one verdict; none at all without such a line
 //	want deficit 1, want overlaps 2 ...figures
 //
-//	A acquire lock:c=tok 10-11         granted, or "refused"; no-ttl
+//	A acquire lock:c=tok 10-11         granted, or "refused"; no-ttl, shared, member, verb=EVAL, until=1000
 //	A store lock:c=tok 10-11
 //	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
 //	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen
+//	A lock advisory:42 10-11           of Postgres: or refused, shared
+//	A unlock advisory:42 10-11         or not-held
 //	A incr fence=3 10-11
 //	A select counter[id=1] value=7 20-21          for-update
 //	A update counter[id=1,fence<3] value:=8 fence:=3 30-31     rows=0, value+=1, ->value=7
@@ -121,10 +126,23 @@ func (s *script) line(f []string) error {
 		if len(f) > 3 {
 			_, d.Purpose, _ = strings.Cut(f[3], "=")
 			d.Declared = d.Purpose != "efficiency"
+			if kind, ok := strings.CutPrefix(f[3], "kind="); ok {
+				d.Kind, d.Purpose, d.Declared = lock.Sort(kind), "", true
+			}
 		}
 		s.in.Declarations = append(s.in.Declarations, d)
 	case "gap":
 		s.in.Gaps = append(s.in.Gaps, Gap{At: msOf(f[1]), Lost: 1, Why: strings.Join(f[2:], " ")})
+	case "clock":
+		s.clock(f[1:])
+	case "tally":
+		t := Tally{Table: f[1]}
+		for i, n := range []*int64{&t.Inserted, &t.Updated, &t.Deleted} {
+			*n, _ = strconv.ParseInt(f[i+2], 10, 64)
+		}
+		s.in.Tallies = append(s.in.Tallies, t)
+	case "bypass":
+		s.in.Bypasses = append(s.in.Bypasses, Bypass{Key: f[1], Verb: f[2], At: msOf(f[3]), Address: "10.0.0.9:5"})
 	case "read-back":
 		s.kept = true
 	case "end":
@@ -137,6 +155,22 @@ func (s *script) line(f []string) error {
 		return s.op(f)
 	}
 	return nil
+}
+
+func (s *script) clock(f []string) {
+	from, to, _ := strings.Cut(f[0], "-")
+	k := Clock{From: msOf(from), To: msOf(to)}
+	for _, w := range f[1:] {
+		switch name, value, _ := strings.Cut(w, "="); name {
+		case "offset":
+			k.Offset = msOf(value).Sub(0)
+		case "run":
+			k.Run = value
+		case "data":
+			k.Data = value
+		}
+	}
+	s.in.Clocks = append(s.in.Clocks, k)
 }
 
 func (s *script) session(actor string) uint64 {
@@ -198,6 +232,13 @@ func (s *script) kind(op *lock.Op, what, arg string) error {
 		return nil
 	}
 	op.Session++
+	if what == "lock" || what == "unlock" {
+		op.Kind, op.Key, op.Span, op.Verb, op.Outcome, op.Tx = lock.Acquire, arg, lock.SessionSpan, "PG_ADVISORY_LOCK", lock.Granted, 1
+		if what == "unlock" {
+			op.Kind, op.Outcome, op.Verb = lock.Release, lock.Done, "PG_ADVISORY_UNLOCK"
+		}
+		return nil
+	}
 	if k, ok := tx[what]; ok {
 		op.Kind, op.Implicit, op.Verb = k, false, strings.ToUpper(what)
 		return nil
@@ -230,6 +271,10 @@ func (s *script) cond(text string) lock.Cond {
 func (s *script) word(op *lock.Op, w string) error {
 	column, value, pair := strings.Cut(w, "=")
 	switch {
+	case strings.HasPrefix(w, "verb="):
+		op.Verb = value
+	case strings.HasPrefix(w, "until="):
+		op.Until, _ = strconv.ParseInt(value, 10, 64)
 	case strings.Contains(w, "[") || op.Proto == lock.Redis && w[0] != '@' && !isTime(w) && pair:
 	case isTime(w):
 		s.time(op, w)
@@ -239,6 +284,10 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.NotHeld
 	case w == "guess":
 		op.Guessed, op.Guarded = true, false
+	case w == "shared":
+		op.Shared = true
+	case w == "member":
+		op.Member = true
 	case w == "no-ttl":
 		op.TTL = 0
 	case w == "for-update":

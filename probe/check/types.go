@@ -40,6 +40,9 @@ type Input struct {
 	Ops          []*lock.Op
 	Ends         []End
 	Gaps         []Gap
+	Clocks       []Clock
+	Tallies      []Tally
+	Bypasses     []Bypass
 	Declarations []lock.Declaration
 	Invariants   []Invariant
 }
@@ -48,6 +51,9 @@ type Input struct {
 type Setup struct {
 	Declarations []lock.Declaration
 	Invariants   []Invariant
+	Clocks       []Clock
+	Tallies      []Tally
+	Bypasses     []Bypass
 }
 
 // A Class says what a verdict means for the outcome of a run.

@@ -9,7 +9,7 @@ func told(in Input) *Judging {
 		own := *op
 		ops[i] = &own
 	}
-	j := NewJudging(Setup{in.Declarations, in.Invariants}, surveyOf(in.Declarations, ops))
+	j := NewJudging(in.setup(), surveyOf(in.Declarations, ops))
 	j.window = len(ops) + 1
 	replay(eventsOf(ops), in.Ends, j.tell)
 	return j

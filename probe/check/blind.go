@@ -1,0 +1,248 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Tally is how many rows of a table the server itself counted as written in the
+// run, whoever wrote them.
+type Tally struct {
+	Upstream                   string // as of the ops: name and database
+	Table                      string
+	Inserted, Updated, Deleted int64
+}
+
+// A Bypass is a command on a lock's key by somebody who is not behind the proxies.
+type Bypass struct {
+	Upstream string
+	At       lock.Instant
+	DB       int
+	Key      string
+	Verb     string
+	Address  string
+}
+
+// A tableOf is one table of one database.
+type tableOf struct{ upstream, table string }
+
+// A halfSeen is what was seen of one table's writes, as far as it tells what was not.
+type halfSeen struct {
+	accepted int      // writes
+	sections bool     // one of them was a section's, for sure
+	pending  int      // writes of nobody's for sure since the last of a section
+	nobodys  int      // those that a section's followed
+	first    *lock.Op // of those
+	maybe    *lock.Op // the first of the pending ones
+	rows     int64    // that statements were answered to have written
+	unknown  int      // statements of which that is not told
+}
+
+// blindness counts what writes, and calls of scripts, tell of what was not seen.
+func (c *kase) blindness() {
+	c.unknownScripts()
+	for _, w := range slices.Concat(c.writes, c.beside) {
+		if !c.dueOp(w.op) {
+			continue
+		}
+		k := tableOf{w.op.Upstream, lock.TableName(w.op.SQL.Table)}
+		b := c.blind[k]
+		if b == nil {
+			if len(c.blind) >= mostTables {
+				continue
+			}
+			b = &halfSeen{}
+			c.blind[k] = b
+			c.blindOrder = append(c.blindOrder, k)
+		}
+		b.rowsOf(w)
+		if w.state == accepted || w.state == uncertain {
+			c.noteWriter(b, w)
+		}
+	}
+}
+
+// rowsOf adds how many rows the server counts for a statement, which it does for
+// one whose transaction did not commit as well.
+func (b *halfSeen) rowsOf(w *write) {
+	switch op := w.op; {
+	case op.F == 0 && op.R == 0 || op.Verb == "TRUNCATE": // nobody counts those rows
+	case w.anywhere, op.SQL.Opaque, !answered(op), op.Outcome != lock.Done:
+		b.rows += op.Rows
+		b.unknown++
+	default:
+		b.rows += op.Rows
+	}
+}
+
+func (c *kase) noteWriter(b *halfSeen, w *write) {
+	b.accepted++
+	switch {
+	case w.op.Term.Sure():
+		b.sections = true
+		if b.nobodys += b.pending; b.first == nil {
+			b.first = b.maybe
+		}
+		b.pending, b.maybe = 0, nil
+	case b.sections && c.unclear(w):
+		if b.pending++; b.maybe == nil {
+			b.maybe = w.op
+		}
+	}
+}
+
+// unclear reports whether a write that is no section's for sure may have harmed
+// one: it is of what sections write and by nobody who holds a lock, or of a section
+// whose lease may have been over.
+func (c *kase) unclear(w *write) bool {
+	if w.op.Verb == "INSERT" && !w.op.SQL.Upsert || c.lawless[w.op] {
+		return false
+	}
+	if w.op.Term.ID == 0 {
+		return c.sectionsWrite(w)
+	}
+	return slices.ContainsFunc(append([]lock.TermID{w.op.Term.ID}, w.op.Term.Also...), func(id lock.TermID) bool {
+		t := c.byID[id]
+		return t != nil && !t.Marker && (t.LeaseEnd.Earliest <= w.hi || grantedBefore(t, c.after(t), w.hi) != nil)
+	})
+}
+
+// after lists the terms of the same lock that were granted later.
+func (c *kase) after(t *lock.Term) []*lock.Term {
+	terms := c.terms[t.Lock]
+	return terms[slices.Index(terms, t)+1:]
+}
+
+// sectionsWrite reports whether a section wrote what w writes.
+func (c *kase) sectionsWrite(w *write) bool {
+	table := lock.TableName(w.op.SQL.Table)
+	if w.row == unknownRow {
+		return slices.ContainsFunc(c.setup.Declarations, func(d lock.Declaration) bool { return d.Table != "" && lock.TableName(d.Table) == table })
+	}
+	return slices.ContainsFunc(w.op.SQL.Set, func(a lock.Assign) bool {
+		k := cell{table, w.row, a.Column}
+		return len(c.rowLocks[k]) > 0 || slices.ContainsFunc(c.written[k], func(x *write) bool { return x.op.Term.Sure() })
+	})
+}
+
+// blindSpots finds LF402, once the whole is known.
+func (c *carry) blindSpots() {
+	for _, k := range c.blindOrder {
+		if b := c.blind[k]; b.nobodys*200 > b.accepted {
+			c.nobodys(k, b)
+		}
+	}
+	for _, t := range c.setup.Tallies {
+		c.pastTheProxy(t)
+	}
+	for _, b := range c.setup.Bypasses {
+		c.lockPastTheProxy(b)
+	}
+	for _, id := range c.lockOrder {
+		if s := c.calls[id]; s != nil && c.isLock(id) {
+			c.unknownScript(id, s)
+		}
+	}
+}
+
+// isLock reports whether a key was taken as a lock, and is none that is never
+// released.
+func (c *carry) isLock(id lock.LockID) bool {
+	s := c.lockKnown[id]
+	return s != nil && s.fact.Grants > 0 && !s.marker
+}
+
+// blindSpot files an LF402.
+func (c *carry) blindSpot(id lock.LockID, v Verdict, p *proof, cited ...*lock.Op) *finding {
+	v.Code = "LF402"
+	return c.file(id, Inconclusive, with(v, p), cited...)
+}
+
+func (c *carry) nobodys(k tableOf, b *halfSeen) {
+	p := let("T be the table %s, which sections write, and W be %s.", k.table, named(b.first))
+	if b.first.Term.ID == 0 {
+		p.say("Then W belongs to no section that was seen: no lock kept it out of one.")
+	} else {
+		p.say("Then W may be of term %d or of another one, one of which may have been stale: whose it was cannot be told.", b.first.Term.ID)
+	}
+	p.say("However it was accepted between writes of sections, and so were %d such writes of %d.", b.nobodys, b.accepted)
+	c.blindSpot(lock.LockID{}, Verdict{Level: Proven, Table: k.table, Count: b.nobodys}, p, b.first)
+}
+
+// pastTheProxy compares what the server counted with what was seen.
+func (c *carry) pastTheProxy(t Tally) {
+	k := tableOf{t.Upstream, lock.TableName(t.Table)}
+	seen := halfSeen{}
+	if b := c.blind[k]; b != nil {
+		seen = *b
+	}
+	counted := t.Inserted + t.Updated + t.Deleted
+	excess := counted - seen.rows
+	if excess <= int64(seen.unknown) || c.gap != 0 || c.blind[k] == nil && len(c.blind) >= mostTables {
+		return
+	}
+	level := Proven
+	p := let("T be the table %s.", k.table)
+	p.say("Then the server counted %d rows of it as written (%d inserted, %d updated, %d deleted).", counted, t.Inserted, t.Updated, t.Deleted)
+	p.say("However the statements that went through the proxy wrote %d: someone wrote past it, or a trigger or a function in the database did.", seen.rows)
+	if seen.unknown > 0 {
+		level = Possible
+		p.say("Of %d statements it is not told how many rows they wrote.", seen.unknown)
+	}
+	c.blindSpot(lock.LockID{}, Verdict{Level: level, Table: k.table, Count: int(excess)}, p)
+}
+
+func (c *carry) lockPastTheProxy(b Bypass) {
+	id := lock.LockID{Upstream: b.Upstream, DB: b.DB, Key: b.Key}
+	if !c.isLock(id) {
+		return
+	}
+	p := let("L be the lock %s.", id)
+	p.say("Then what is seen of it is what goes through the proxy.")
+	p.say("However the server showed a %s of its key by %s, at about %s, which did not: someone uses the lock past the proxy.", b.Verb, orUnknown(b.Address), ms(b.At))
+	c.blindSpot(id, Verdict{Level: Proven}, p)
+}
+
+func orUnknown(address string) string {
+	if address == "" {
+		return "someone"
+	}
+	return address
+}
+
+// A calling counts the calls of scripts that were not seen, which named one key and
+// carried no token of it.
+type calling struct {
+	n     int
+	first *lock.Op
+}
+
+func (c *kase) unknownScripts() {
+	for _, op := range c.ops {
+		if !op.Guessed || op.Term.ID != 0 || !answered(op) || !c.dueOp(op) {
+			continue
+		}
+		id := lock.IDOf(op)
+		s := c.calls[id]
+		if s == nil {
+			if len(c.calls) >= mostLocks {
+				continue
+			}
+			s = &calling{first: op}
+			c.calls[id] = s
+		}
+		s.n++
+	}
+}
+
+// unknownScript tells of those that named the key of what turned out to be a lock.
+func (c *carry) unknownScript(id lock.LockID, s *calling) {
+	p := let("S be %s, a call of a script whose text was not seen.", named(s.first))
+	p.say("Then what it did to %s is not known.", id)
+	p.say("However it names the lock's key, and carries no token of the lock.")
+	if s.n > 1 {
+		p.say("There are %d such calls.", s.n)
+	}
+	c.blindSpot(id, Verdict{Level: Proven, Count: s.n}, p, s.first)
+}

@@ -1,0 +1,94 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A many is what one verdict of a lock counts, time after time.
+type many struct {
+	id   lock.LockID
+	code string
+	by   string // what has a verdict of its own beside others of the lock; "" if nothing has
+	more string // what is added to the proof of several: a format with their number
+}
+
+// count adds one to the verdict of its code and level, which the first makes. It
+// does not hold of a lock that turns out to be a marker.
+func (c *kase) count(m many, level Level, first func() (*proof, Verdict, []*lock.Op)) *finding {
+	if c.piled(m.code, level, m.id, m.by, 1) {
+		return nil
+	}
+	p, v, cited := first()
+	v.Code, v.Level = m.code, level
+	f := c.emit(m.id, with(v, p), cited...)
+	if m.id.Key != "" {
+		f.unless = c.carry.markerLater(m.id)
+	}
+	return c.pile(f, m.by, m.more)
+}
+
+// markerLater is for what does not hold of a lock that turns out to be a marker.
+func (c *carry) markerLater(id lock.LockID) func() bool { return func() bool { return c.isMarker(id) } }
+
+// viewed is what is found out once of what is in view.
+type viewed struct {
+	renewed   map[lock.TermID][]*lock.Op // see renewals
+	unlocking map[uint64][]*lock.Op      // see unlocks
+	lawless   map[*lock.Op]bool          // writes that LF308 tells of
+	inside    map[lock.TermID][]*write   // see writesIn
+}
+
+// remembered is what outlasts the view.
+type remembered struct {
+	clocks     map[string][]Clock      // by upstream, in order
+	ended      map[uint64]lock.Instant // sessions
+	guardings  map[cell][]guarding
+	steps      map[columnOf]map[int64]int // by how much sections change a column, and how often
+	blind      map[tableOf]*halfSeen
+	blindOrder []tableOf
+	calls      map[lock.LockID]*calling
+	mapped     chartBook
+}
+
+func newRemembered(clocks []Clock) *remembered {
+	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, guardings: map[cell][]guarding{},
+		steps: map[columnOf]map[int64]int{}, blind: map[tableOf]*halfSeen{}, calls: map[lock.LockID]*calling{},
+		mapped: chartBook{entries: map[lock.LockID]*charted{}, tables: map[string]*tableWrites{}}}
+	for _, k := range clocks {
+		r.clocks[k.Upstream] = append(r.clocks[k.Upstream], k)
+	}
+	for _, list := range r.clocks {
+		slices.SortStableFunc(list, func(a, b Clock) int { return cmp.Compare(a.From, b.From) })
+	}
+	return r
+}
+
+// mostEnded is how many sessions are known to have ended: the last ones.
+const mostEnded = 1 << 16
+
+// over notes the end of a session.
+func (r *remembered) over(session uint64, at lock.Instant) {
+	if len(r.ended) >= mostEnded {
+		clear(r.ended)
+	}
+	r.ended[session] = at
+}
+
+// writesIn lists the writes of a term, and those of the terms within it.
+func (c *kase) writesIn(t *lock.Term) []*write {
+	if c.inside == nil {
+		c.inside = map[lock.TermID][]*write{}
+		for _, w := range c.writes {
+			if !w.op.Term.Sure() {
+				continue
+			}
+			for _, id := range append([]lock.TermID{w.op.Term.ID}, w.op.Term.Within...) {
+				c.inside[id] = append(c.inside[id], w)
+			}
+		}
+	}
+	return c.inside[t.ID]
+}

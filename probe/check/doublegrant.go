@@ -1,0 +1,148 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// doubleGrants finds LF305, and LF306 where the primary changed between the two:
+// one verdict for each lock and level.
+func (c *kase) doubleGrants() {
+	for _, id := range c.lockIDs() {
+		if c.isMarker(id) {
+			continue
+		}
+		c.eachDoubleGrant(id, func(a, b *lock.Term) {
+			if !c.due(b) {
+				return
+			}
+			if change := c.primaryChanged(id.Upstream, a.Grant, b.Grant); change != nil {
+				c.failover(a, b, change)
+				return
+			}
+			c.doubleGrant(a, b, c.doubleLevel(a, b))
+		})
+	}
+}
+
+// doubleLevel says how sure two live grants are. What creates only what is not
+// there shows that the key had vanished, and with it the first grant.
+func (c *kase) doubleLevel(a, b *lock.Term) Level {
+	switch {
+	case a.Grant.Member && b.Grant.Member && c.sortOf(b.Lock) == lock.Unsorted:
+		return Possible
+	case b.Grant.Kind == lock.Store && !a.GuessedLease && c.clockDoubt(a) == "":
+		return Proven
+	}
+	return Likely
+}
+
+// sortOf returns how many may hold a lock at once, as far as is known.
+func (c *carry) sortOf(id lock.LockID) lock.Sort {
+	for _, d := range c.setup.Declarations {
+		if d.Kind != lock.Unsorted && d.Covers(id.Key) {
+			return d.Kind
+		}
+	}
+	return lock.Unsorted
+}
+
+// beside reports whether the two may hold their lock at once by its sort.
+func (c *kase) besides(a, b *lock.Term) bool {
+	switch c.sortOf(b.Lock) {
+	case lock.Semaphore:
+		return true
+	case lock.Exclusive, lock.Reentrant:
+		return false
+	}
+	return a.Grant.Shared && b.Grant.Shared
+}
+
+func (c *kase) doubleGrant(a, b *lock.Term, level Level) {
+	m := many{id: a.Lock, code: "LF305", more: "There are %d such pairs."}
+	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
+		p := doubleProof(a, b)
+		switch {
+		case level == Possible:
+			p.say("Both are members of the key, of which there may be several; whether the lock admits more than one is not known.")
+		case b.Grant.Kind == lock.Store:
+			p.say("It was taken by a plain SET, which excludes nobody.")
+		default:
+			p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
+		}
+		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant}
+	})
+}
+
+func doubleProof(a, b *lock.Term) *proof {
+	p := let("A be %s and B be %s, with different tokens.", holder(a), holder(b))
+	p.say("A was granted by %s, and its lease did not end before %s.", ms(a.Grant.R), ms(a.Held()))
+	p.say("Then until then the key was A's: no release of it had been forwarded by %s.", ms(b.Grant.R))
+	p.say("However %s granted it to B between %s and %s.", named(b.Grant), ms(b.Grant.F), ms(b.Grant.R))
+	return p
+}
+
+// eachDoubleGrant calls f for every two live grants of a lock. Those of Postgres
+// itself are never two: where its locks end unseen, they only seem so.
+func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
+	var active []*lock.Term
+	for _, b := range c.terms[id] {
+		if b.Grant.Span != lock.LeaseSpan {
+			continue
+		}
+		kept := active[:0]
+		for _, a := range active {
+			if c.heldAt(a, b) < b.Grant.R || c.removable(a, b.Grant) {
+				continue
+			}
+			kept = append(kept, a)
+			if !sameClient(a, b) && !a.Token.Same(b.Token) && !c.otherWayRound(a, b) && !c.besides(a, b) {
+				f(a, b)
+			}
+		}
+		active = append(kept, b)
+	}
+}
+
+// heldAt returns until when a's lease was certainly running, as far as b's grant
+// goes: a renewal that compares nothing, and that may have come after that grant, may
+// have been of b's key.
+func (c *kase) heldAt(a, b *lock.Term) lock.Instant {
+	until := lock.Lease(a.Grant, a.Grant.TTL).Earliest
+	for _, op := range c.settings(a) {
+		if op.Outcome == lock.Done && (op.Compares() || op.R <= b.Grant.F) {
+			until = max(until, lock.Lease(op, op.TTL).Earliest)
+		}
+	}
+	return min(until, a.Held())
+}
+
+// otherWayRound reports whether the two grants, which the replies show in one
+// order, may have happened in the other, with the end of b's lease in between.
+func (c *kase) otherWayRound(a, b *lock.Term) bool {
+	return b.Grant.F < a.Grant.R && (lock.Lease(b.Grant, b.Grant.TTL).Earliest < a.Grant.R || c.removable(b, a.Grant))
+}
+
+// sameHolder reports whether one client took the lock again with its own token.
+// Two clients that share a token are two holders.
+func sameHolder(a, b *lock.Term) bool { return sameClient(a, b) && a.Token.Same(b.Token) }
+
+func sameClient(a, b *lock.Term) bool {
+	return a.Session == b.Session || a.Actor != "" && a.Actor == b.Actor
+}
+
+// removable reports whether a release that was seen may have removed the
+// term's key before the grant that followed.
+func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
+	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
+		return op.Kind == lock.Release && mayHave(op) && mayRemove(op, t)
+	})
+}
+
+// isMarker reports whether a key is taken and never released: it is no lock,
+// and two that took it hold nothing.
+func (c *carry) isMarker(id lock.LockID) bool {
+	s := c.lockKnown[id]
+	return s != nil && s.marker
+}

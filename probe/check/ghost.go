@@ -1,0 +1,132 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// ghosts finds LF307, one verdict for each lock and level: terms whose client
+// never heard that it was granted the lock.
+func (c *kase) ghosts() {
+	for _, id := range c.lockIDs() {
+		if c.isMarker(id) {
+			continue
+		}
+		for i, t := range c.terms[id] {
+			if c.due(t) && c.unheard(t) && !retaken(t, c.terms[id][i+1:]) {
+				c.ghost(t)
+			}
+		}
+	}
+	c.unansweredGhosts()
+}
+
+// unheard reports whether the term's grant was never delivered, and whether
+// nothing that its client did later shows that it knew of it.
+func (c *kase) unheard(t *lock.Term) bool {
+	g := t.Grant
+	if g.D != 0 || g.R == 0 || g.Span == lock.TxSpan || t.Release != nil || t.Released != nil || t.Renewals > 0 {
+		return false
+	}
+	return len(c.ofTerm[t.ID].ops) == 0 && c.gone(t)
+}
+
+// gone reports whether the client's connection was over, or was used for something
+// else, so that the answer can reach it no more.
+func (c *kase) gone(t *lock.Term) bool {
+	return c.ended[t.Session] >= t.Grant.F && c.ended[t.Session] != 0 ||
+		slices.ContainsFunc(c.ops, func(op *lock.Op) bool { return op.Session == t.Session && op.Seq > t.Grant.ReplySeq && op.R != 0 })
+}
+
+// retaken reports whether the same client was granted the lock with the same token
+// later, and heard of that.
+func retaken(t *lock.Term, later []*lock.Term) bool {
+	return slices.ContainsFunc(later, func(o *lock.Term) bool { return o.Token.Same(t.Token) && o.Grant.D != 0 && sameClient(o, t) })
+}
+
+func (c *kase) ghost(t *lock.Term) {
+	m := many{id: t.Lock, code: "LF307", more: "There are %d such terms."}
+	c.count(m, Proven, func() (*proof, Verdict, []*lock.Op) {
+		p := let("A be %s, which the server granted between %s and %s.", holder(t), ms(t.Grant.F), ms(t.Grant.R))
+		p.say("Then the lock is A's %s.", untilWhen(t))
+		p.say("However the answer was not delivered, since its client had gone or had asked for something else: nobody works under A, and nobody was seen to release it.")
+		return p, Verdict{Terms: []lock.TermID{t.ID}}, []*lock.Op{t.Grant}
+	})
+}
+
+func untilWhen(t *lock.Term) string {
+	if t.LeaseEnd.Latest == lock.Never {
+		return "for ever, unless someone else removes it"
+	}
+	return "until " + ms(t.LeaseEnd.Earliest) + " at least, unless someone else removes it"
+}
+
+// unansweredGhosts finds acquires that were never answered, and after which others
+// were refused a key that nobody who was seen can have had.
+func (c *kase) unansweredGhosts() {
+	for _, id := range c.locks {
+		a := c.acts[id]
+		for _, op := range a.hanging {
+			if op.Kind != lock.Acquire || !c.dueOp(op) || c.isMarker(id) || c.followed(a, op) {
+				continue
+			}
+			if refused := c.refusedBy(id, op); refused != nil {
+				c.unansweredGhost(id, op, refused)
+			}
+		}
+	}
+}
+
+// followed reports whether anybody used the token of an acquire again.
+func (c *kase) followed(a *acts, op *lock.Op) bool {
+	return slices.ContainsFunc(a.all, func(o *lock.Op) bool { return o != op && o.Seq > op.Seq && o.Token.Same(op.Token) })
+}
+
+// afterwards is how long after an acquire without an answer a refusal is taken to
+// be of it, beside its lifetime.
+const afterwards = 5 * time.Second
+
+// refusedBy returns a refusal to another client that nothing but the acquire can
+// explain.
+func (c *kase) refusedBy(id lock.LockID, op *lock.Op) *lock.Op {
+	for _, x := range c.acts[id].byF {
+		late := op.TTL != 0 && x.F > op.F.Add(op.TTL+afterwards)
+		if x.Kind != lock.Acquire || x.Outcome != lock.Refused || x.F < op.F || x.Session == op.Session || late {
+			continue
+		}
+		held := slices.ContainsFunc(c.terms[id], func(t *lock.Term) bool { return mayHold(t, x) })
+		if !held && !c.anotherHangs(id, op, x) {
+			return x
+		}
+	}
+	return nil
+}
+
+// mayHold reports whether the term may have had the key when x was refused it.
+func mayHold(t *lock.Term, x *lock.Op) bool {
+	switch {
+	case t.Grant.F > x.R, t.Dead(x.F):
+		return false
+	case t.Released != nil && answered(t.Released):
+		return t.Released.R > x.F
+	}
+	return true
+}
+
+// anotherHangs reports whether another unanswered acquire may explain the refusal.
+func (c *kase) anotherHangs(id lock.LockID, op, x *lock.Op) bool {
+	return slices.ContainsFunc(c.acts[id].hanging, func(o *lock.Op) bool { return o != op && o.Kind == lock.Acquire && o.F < x.R })
+}
+
+func (c *kase) unansweredGhost(id lock.LockID, op, refused *lock.Op) {
+	m := many{id: id, code: "LF307", more: "There are %d such terms."}
+	c.count(m, Likely, func() (*proof, Verdict, []*lock.Op) {
+		p := let("G be %s, forwarded at %s and never answered.", named(op), ms(op.F))
+		p.say("Then its client did not hear whether the lock was its own, and its token was not used again.")
+		p.say("However %s was refused the key between %s and %s, when nobody else who was seen can have had it: it was G's. Someone who was not seen may have had it, so this is not proven.",
+			named(refused), ms(refused.F), ms(refused.R))
+		return p, Verdict{}, []*lock.Op{op, refused}
+	})
+}

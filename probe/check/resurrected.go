@@ -1,0 +1,152 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// resurrected finds LF303, one verdict for each lock, class and level: a lapsed
+// lock that its owner's renewal created again.
+func (c *kase) resurrected() {
+	for _, id := range c.lockIDs() {
+		if c.isMarker(id) {
+			continue
+		}
+		terms := c.terms[id]
+		for i, t := range terms {
+			if !c.due(t) {
+				continue
+			}
+			if old := earlierSelf(terms[:i], t); old != nil {
+				c.revived(old, t, terms[:i])
+			}
+			c.revivedAlone(t)
+		}
+	}
+}
+
+// earlierSelf returns the last term that the same client had with the same token,
+// if it had heard of that and never asked for its release.
+func earlierSelf(before []*lock.Term, t *lock.Term) *lock.Term {
+	for _, old := range slices.Backward(before) {
+		if !sameHolder(old, t) || !t.Token.Known() {
+			continue
+		}
+		if old.Release == nil && old.Grant.D != 0 && old.Grant.R <= t.Grant.F {
+			return old
+		}
+		return nil
+	}
+	return nil
+}
+
+// revived judges a term whose client had held the lock with the same token before.
+func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
+	level := revivalLevel(t.Grant)
+	if level == "" {
+		return
+	}
+	var other *lock.Term
+	for _, o := range before {
+		if o.Grant.F >= old.Grant.R && o.Grant.R <= t.Grant.F && !sameHolder(o, t) {
+			other = o
+		}
+	}
+	switch {
+	case other != nil:
+		c.revival(old, t.Grant, other, level)
+	case old.Dead(t.Grant.F):
+		c.revival(old, t.Grant, nil, level)
+	}
+}
+
+// revivalLevel says how sure it is that a grant was asked for as a renewal. A
+// command that creates only what is not there is an acquire, and is meant as one;
+// a script that does may be either.
+func revivalLevel(grant *lock.Op) Level {
+	switch {
+	case grant.Kind == lock.Store || !grant.NX:
+		return Proven
+	case grant.Verb == "EVAL" || grant.Verb == "EVALSHA" || grant.Verb == "FCALL":
+		return Likely
+	}
+	return ""
+}
+
+// revivedAlone finds a plain SET of the term's token after its lease had ended: no
+// other grant lies in between, or it would have opened a term of its own.
+func (c *kase) revivedAlone(t *lock.Term) {
+	if t.Grant.Kind != lock.Store {
+		return
+	}
+	end := lock.Lease(t.Grant, t.Grant.TTL).Latest
+	for _, op := range c.settings(t) {
+		if !answered(op) {
+			return
+		}
+		if op.Kind == lock.Store && op.F > end {
+			c.revival(t, op, nil, Proven)
+			return
+		}
+		end = max(end, lock.Lease(op, op.TTL).Latest)
+	}
+}
+
+// settings lists the term's requests to set its lease anew, by request, but those
+// that had no effect.
+func (c *kase) settings(t *lock.Term) []*lock.Op {
+	var out []*lock.Op
+	for _, op := range c.renewals()[t.ID] {
+		if op.Term.ID == t.ID && op != t.Grant && (!answered(op) && op.F != 0 || op.Outcome == lock.Done) {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// renewals are the renewals of each term, and the plain SETs that are.
+func (c *kase) renewals() map[lock.TermID][]*lock.Op {
+	if c.renewed == nil {
+		c.renewed = map[lock.TermID][]*lock.Op{}
+		for _, op := range c.ops {
+			if (op.Kind == lock.Renew || op.Kind == lock.Store) && op.Term.ID != 0 {
+				c.renewed[op.Term.ID] = append(c.renewed[op.Term.ID], op)
+			}
+		}
+	}
+	return c.renewed
+}
+
+// takenOver is a renewal that put its own token where another term's was.
+func (c *kase) takenOver(op *lock.Op, b *lock.Term) {
+	old := c.byID[op.Term.ID]
+	if old == nil || old == b || old.Grant.R > b.Grant.F {
+		return
+	}
+	c.revival(old, op, b, Proven)
+}
+
+// revival emits the verdict: op took the lock again for old's owner; other, if
+// there is one, had been granted it since.
+func (c *kase) revival(old *lock.Term, op *lock.Op, other *lock.Term, level Level) {
+	class, cited := Declared, []*lock.Op{old.Grant, op}
+	p := let("A be %s, granted by %s for %s.", holder(old), ms(old.Grant.R), span(old.TTL))
+	v := Verdict{Code: "LF303", Level: level, Terms: []lock.TermID{old.ID}}
+	if other != nil {
+		cited = append(cited, other.Grant)
+		v.Terms = append(v.Terms, other.ID)
+		p.say("Then A's lock was gone by %s, when %s had been granted it.", ms(other.Grant.R), holder(other))
+	} else {
+		class = Hazard
+		p.say("Then its lease ended no later than %s.", ms(old.LeaseEnd.Latest))
+	}
+	p.say("However %s, forwarded at %s, took the key again with A's token: to A it was held all the time.", named(op), ms(op.F))
+	switch {
+	case level != Proven:
+		p.say("It is a script, and may as well be an acquire of its own, so this is not proven.")
+	case other == nil:
+		p.say("Nobody is seen to have been granted it in between.")
+	}
+	c.emitAs(old.Lock, class, with(v, p), cited...)
+}
