@@ -22,7 +22,7 @@ func (c *kase) collectActs() {
 	locks := map[lock.LockID]bool{}
 	for _, op := range c.ops {
 		if op.Kind == lock.Acquire || op.Kind == lock.Store && op.Term.ID != 0 {
-			id := lock.IDOf(op)
+			id := c.ledger.LockOf(op)
 			if !locks[id] {
 				locks[id] = true
 				c.locks = append(c.locks, id)
@@ -31,7 +31,7 @@ func (c *kase) collectActs() {
 		}
 	}
 	for _, op := range c.ops {
-		if a := c.acts[lock.IDOf(op)]; a != nil && (op.Kind == lock.Acquire || op.Kind == lock.Store || op.Kind == lock.Release) {
+		if a := c.acts[c.ledger.LockOf(op)]; a != nil && (op.Kind == lock.Acquire || op.Kind == lock.Store || op.Kind == lock.Release) {
 			a.all = append(a.all, op)
 		}
 	}

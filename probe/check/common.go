@@ -51,7 +51,7 @@ func (c *kase) locksAround(w *write) []lock.LockID {
 	var out []lock.LockID
 	for _, id := range append([]lock.TermID{w.op.Term.ID}, w.op.Term.Within...) {
 		t := c.byID[id]
-		if t == nil || t.Marker || t.Grant.Shared || c.sortOf(t.Lock) == lock.Semaphore {
+		if t == nil || t.Marker || t.Shared || c.sortOf(t.Lock) == lock.Semaphore {
 			return nil
 		}
 		out = append(out, t.Lock)

@@ -30,7 +30,7 @@ func (c *kase) doubleGrants() {
 // there shows that the key had vanished, and with it the first grant.
 func (c *kase) doubleLevel(a, b *lock.Term) Level {
 	switch {
-	case a.Grant.Member && b.Grant.Member && c.sortOf(b.Lock) == lock.Unsorted:
+	case a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted:
 		return Possible
 	case b.Grant.Kind == lock.Store && !a.GuessedLease && c.clockDoubt(a) == "":
 		return Proven
@@ -39,16 +39,9 @@ func (c *kase) doubleLevel(a, b *lock.Term) Level {
 }
 
 // sortOf returns how many may hold a lock at once, as far as is known.
-func (c *carry) sortOf(id lock.LockID) lock.Sort {
-	for _, d := range c.setup.Declarations {
-		if d.Kind != lock.Unsorted && d.Covers(id.Key) {
-			return d.Kind
-		}
-	}
-	return lock.Unsorted
-}
+func (c *carry) sortOf(id lock.LockID) lock.Sort { return c.ledger.Sort(id) }
 
-// beside reports whether the two may hold their lock at once by its sort.
+// besides reports whether the two may hold their lock at once by its sort.
 func (c *kase) besides(a, b *lock.Term) bool {
 	switch c.sortOf(b.Lock) {
 	case lock.Semaphore:
@@ -56,7 +49,7 @@ func (c *kase) besides(a, b *lock.Term) bool {
 	case lock.Exclusive, lock.Reentrant:
 		return false
 	}
-	return a.Grant.Shared && b.Grant.Shared
+	return a.Shared && b.Shared
 }
 
 func (c *kase) doubleGrant(a, b *lock.Term, level Level) {
@@ -88,7 +81,7 @@ func doubleProof(a, b *lock.Term) *proof {
 func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 	var active []*lock.Term
 	for _, b := range c.terms[id] {
-		if b.Grant.Span != lock.LeaseSpan {
+		if b.Span != lock.LeaseSpan {
 			continue
 		}
 		kept := active[:0]

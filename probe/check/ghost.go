@@ -27,7 +27,7 @@ func (c *kase) ghosts() {
 // nothing that its client did later shows that it knew of it.
 func (c *kase) unheard(t *lock.Term) bool {
 	g := t.Grant
-	if g.D != 0 || g.R == 0 || g.Span == lock.TxSpan || t.Release != nil || t.Released != nil || t.Renewals > 0 {
+	if g.D != 0 || g.R == 0 || t.Span == lock.TxSpan || t.Release != nil || t.Released != nil || t.Renewals > 0 {
 		return false
 	}
 	return len(c.ofTerm[t.ID].ops) == 0 && c.gone(t)

@@ -11,7 +11,7 @@ import (
 func (c *kase) overruns() {
 	for _, id := range c.lockIDs() {
 		for _, t := range c.terms[id] {
-			if !t.Marker && t.Grant.Span == lock.LeaseSpan && c.due(t) {
+			if !t.Marker && t.Span == lock.LeaseSpan && c.due(t) {
 				c.overrun(t)
 			}
 		}
@@ -163,7 +163,7 @@ func (c *kase) overlaps() {
 
 func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 	level := Proven
-	if a.Grant.Member && b.Grant.Member && c.sortOf(b.Lock) == lock.Unsorted {
+	if a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted {
 		level = Possible
 	}
 	c.count(many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}, level, func() (*proof, Verdict, []*lock.Op) {
@@ -245,8 +245,8 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 		if t.ID == op.Term.ID || t.Actor == op.Actor || t.Actor == "" || op.Actor == "" || t.Session == op.Session {
 			return nil
 		}
-		if op.Guarded && !op.Token.Same(t.Token) || c.goneBefore(t, op) {
-			return nil
+		if t.Votes != nil || op.Guarded && !op.Token.Same(t.Token) || c.goneBefore(t, op) {
+			return nil // of a quorum it takes a majority
 		}
 		return t
 	}

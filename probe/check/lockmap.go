@@ -193,7 +193,7 @@ func (c *kase) chartWrite(e *charted, w *write) {
 // lifetime would have sufficed: each of them until it was set anew, and the last
 // until the last write, or else the release.
 func (c *kase) chartLease(e *charted, t *lock.Term, last *write) {
-	if t.Grant.Span != lock.LeaseSpan {
+	if t.Span != lock.LeaseSpan {
 		return
 	}
 	end := t.ReleaseAt

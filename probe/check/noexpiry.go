@@ -18,7 +18,7 @@ func (c *kase) noExpiry() {
 		}
 		for _, t := range c.terms[id] {
 			g := t.Grant
-			if c.due(t) && g.Span == lock.LeaseSpan && g.TTL == 0 && g.Until == 0 {
+			if c.due(t) && t.Span == lock.LeaseSpan && g.TTL == 0 && g.Until == 0 {
 				c.endless(t)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 func (c *kase) releasedEarly() {
 	for _, id := range c.lockIDs() {
 		for _, t := range c.terms[id] {
-			if c.due(t) && !t.Marker && t.Release != nil && t.Grant.Span != lock.TxSpan {
+			if c.due(t) && !t.Marker && t.Release != nil && t.Span != lock.TxSpan {
 				c.releasedBefore(t)
 			}
 		}
@@ -57,7 +57,7 @@ func (c *kase) guardedBeside(t *lock.Term, w *write) bool {
 		if o == nil || o == t || o.LeaseEnd.Earliest < w.hi {
 			return false
 		}
-		return o.Grant.Span == lock.TxSpan || o.Release == nil && o.Open() || o.Release != nil && o.Release.A >= w.hi
+		return o.Span == lock.TxSpan || o.Release == nil && o.Open() || o.Release != nil && o.Release.A >= w.hi
 	})
 }
 

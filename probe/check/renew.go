@@ -13,7 +13,7 @@ func (c *kase) foreignRenewals() {
 		if op.Kind != lock.Renew || op.Outcome != lock.Done || op.F == 0 || op.R == 0 || op.Guessed || !c.dueOp(op) {
 			continue
 		}
-		id := lock.IDOf(op)
+		id := c.ledger.LockOf(op)
 		if len(c.terms[id]) == 0 || c.isMarker(id) {
 			continue
 		}

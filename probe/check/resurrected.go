@@ -1,7 +1,7 @@
 package check
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -18,27 +18,12 @@ func (c *kase) resurrected() {
 			if !c.due(t) {
 				continue
 			}
-			if old := earlierSelf(terms[:i], t); old != nil {
+			if old := t.Again; t.Revived && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() {
 				c.revived(old, t, terms[:i])
 			}
 			c.revivedAlone(t)
 		}
 	}
-}
-
-// earlierSelf returns the last term that the same client had with the same token,
-// if it had heard of that and never asked for its release.
-func earlierSelf(before []*lock.Term, t *lock.Term) *lock.Term {
-	for _, old := range slices.Backward(before) {
-		if !sameHolder(old, t) || !t.Token.Known() {
-			continue
-		}
-		if old.Release == nil && old.Grant.D != 0 && old.Grant.R <= t.Grant.F {
-			return old
-		}
-		return nil
-	}
-	return nil
 }
 
 // revived judges a term whose client had held the lock with the same token before.
@@ -66,9 +51,9 @@ func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
 // a script that does may be either.
 func revivalLevel(grant *lock.Op) Level {
 	switch {
-	case grant.Kind == lock.Store || !grant.NX:
+	case grant.Kind == lock.Store || grant.Kind == lock.Renew:
 		return Proven
-	case grant.Verb == "EVAL" || grant.Verb == "EVALSHA" || grant.Verb == "FCALL":
+	case strings.HasPrefix(grant.Verb, "EVAL"), strings.HasPrefix(grant.Verb, "FCALL"):
 		return Likely
 	}
 	return ""

@@ -22,7 +22,7 @@ func (c *kase) splitSessions() {
 
 func (c *kase) splitSession(op *lock.Op) {
 	for _, t := range slices.Backward(c.terms[lock.IDOf(op)]) {
-		if t.Grant.Span != lock.SessionSpan || t.Grant.R > op.F || !sameOwner(t, op) || c.unlocked(t, op) {
+		if t.Span != lock.SessionSpan || t.Grant.R > op.F || !sameOwner(t, op) || c.unlocked(t, op) {
 			continue
 		}
 		if t.Session == op.Session || !c.refusedThere(op) {
