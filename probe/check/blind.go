@@ -104,7 +104,7 @@ func (c *kase) unclear(w *write) bool {
 	}
 	return slices.ContainsFunc(append([]lock.TermID{w.op.Term.ID}, w.op.Term.Also...), func(id lock.TermID) bool {
 		t := c.byID[id]
-		return t != nil && !t.Marker && (t.LeaseEnd.Earliest <= w.hi || grantedBefore(t, c.after(t), w.hi) != nil)
+		return t != nil && !t.Marker && (t.LeaseEnd.Earliest <= w.hi || c.grantedBefore(t, c.after(t), w.hi) != nil)
 	})
 }
 

@@ -298,7 +298,7 @@ func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 		if w.state != accepted || in == yes || len(c.guards(w.op)) > 0 || !c.dueOp(w.op) {
 			continue
 		}
-		if o := grantedBefore(t, later, w.lo); o != nil {
+		if o := c.grantedBefore(t, later, w.lo); o != nil {
 			list = append(list, staleWrite{w, o, c.cycled[w]})
 			certain = certain && in == no
 		}
@@ -339,13 +339,14 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit)
 }
 
-// grantedBefore returns a term that was granted after t, and certainly before at.
-func grantedBefore(t *lock.Term, later []*lock.Term, at lock.Instant) *lock.Term {
+// grantedBefore returns a term that was granted after t, and certainly before at,
+// and that may not hold the lock beside it.
+func (c *kase) grantedBefore(t *lock.Term, later []*lock.Term, at lock.Instant) *lock.Term {
 	for _, o := range later {
 		if o.Grant.F > at {
 			return nil
 		}
-		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !sameHolder(o, t) {
+		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !sameHolder(o, t) && !c.besides(t, o) {
 			return o
 		}
 	}

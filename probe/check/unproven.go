@@ -36,7 +36,7 @@ func (c *kase) late(t *lock.Term, w *write, later []*lock.Term) bool {
 	if w.state != accepted || c.inCycle(w) == yes || w.op.Verb != "UPDATE" {
 		return false
 	}
-	return t.Dead(w.lo) || len(c.guards(w.op)) == 0 && grantedBefore(t, later, w.lo) != nil
+	return t.Dead(w.lo) || len(c.guards(w.op)) == 0 && c.grantedBefore(t, later, w.lo) != nil
 }
 
 func (c *kase) unprovenWrite(t *lock.Term, w *write) {
