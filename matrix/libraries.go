@@ -129,11 +129,18 @@ func libraries() []library {
 		{
 			name: "redislock", versions: "bsm/redislock 0.9.4, go-redis 9.23.0", golang: "redislock", keys: counted,
 			quick: []string{clean, late},
-			rows:  map[string]expected{clean: {}, late: overruns, freeze: overruns},
+			rows:  byHand(),
 		},
 		{
 			name: "rueidislock", versions: "rueidislock 1.0.79", golang: "rueidislock", keys: "rueidislock:*", each: 3, alone: true, only: "(rueidislock:0:*)",
 			rows: map[string]expected{clean: {}},
+		},
+		{
+			name: "asynq", versions: "asynq 0.26.0 (Unique)", golang: "asynq", keys: "asynq:*unique*",
+			rows: map[string]expected{
+				late:   {says: "granted 1, released 1, wrote 1", ops: "granted 2, released 2", verdicts: "LF401"},
+				freeze: {says: "granted 1, released 1, wrote 1", ops: "granted 2, released 2", verdicts: "LF101, LF102, LF104, LF403"},
+			},
 		},
 		{
 			name: "go-redis", versions: "go-redis 9.23.0, by hand", golang: "goredis", keys: counted,
@@ -155,7 +162,7 @@ func libraries() []library {
 		{
 			name: "redlock", versions: "redlock 5.0.0-beta.2, ioredis 5.11.1", argv: []string{"node", "node/redlock.mjs"}, keys: counted, cleansUp: true,
 			quick: []string{clean, late},
-			rows:  map[string]expected{clean: {}, late: overruns, freeze: overruns},
+			rows:  byHand(),
 		},
 		{
 			name: "redlock-using", versions: "redlock 5.0.0-beta.2, ioredis 5.11.1", argv: []string{"node", "node/redlock.mjs"},
@@ -164,6 +171,7 @@ func libraries() []library {
 				clean:  {},
 				late:   {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102"},
 				freeze: {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102"},
+				renew:  {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, unrenewed 1, released 1, unreleased 1", verdicts: "LF101, LF102"},
 			},
 		},
 		{

@@ -178,6 +178,9 @@ func (l *lab) script(t trial) string {
 	if t.row == renew {
 		a = append(a, "RENEW=1")
 	}
+	if t.row == renew && t.alone {
+		a = append(a, "THINK_MS=3000") // it renews when half of the lease is over
+	}
 	return fmt.Sprintf("(%s %s >a.json 2>a.err; : >done) & %s %s >b.json 2>b.err & wait",
 		strings.Join(append(a, t.env...), " "), program, strings.Join(append(b, t.env...), " "), program)
 }
