@@ -43,6 +43,7 @@ type opLine struct {
 	Span     lock.Span     `json:"span,omitempty"`
 	FenceKey string        `json:"fence_key,omitempty"`
 	Fence    *int64        `json:"fence,omitempty"`
+	Racy     bool          `json:"racy,omitempty"`
 
 	SQL       *statement `json:"sql,omitempty"`
 	Tx        uint64     `json:"tx,omitempty"`
@@ -120,7 +121,7 @@ func encode(op *lock.Op, keep kept) opLine {
 	l := opLine{
 		Type: "op", Seq: op.Seq, ReplySeq: op.ReplySeq, Session: op.Session, Actor: op.Actor, Upstream: op.Upstream,
 		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
-		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
+		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Racy: op.Racy, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
 		Until: op.Until, Evidence: op.Evidence, Shared: op.Shared, Member: op.Member, Depth: op.Depth, All: op.All, Span: op.Span,
 		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
 		Tx: op.Tx, Snapshot: op.Snapshot, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
@@ -156,7 +157,7 @@ func (l opLine) op() *lock.Op {
 	op := &lock.Op{
 		Seq: l.Seq, ReplySeq: l.ReplySeq, Session: l.Session, Actor: l.Actor, Upstream: l.Upstream,
 		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
-		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
+		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Racy: l.Racy, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
 		Until: l.Until, Evidence: l.Evidence, Shared: l.Shared, Member: l.Member, Depth: l.Depth, All: l.All, Span: l.Span,
 		FenceKey: l.FenceKey,
 		Tx:       l.Tx, Snapshot: l.Snapshot, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,

@@ -118,6 +118,9 @@ func (q *quick) lock(op *lock.Op, key []byte) bool {
 	case "fence":
 		q.at(27)
 		op.Fence, op.HasFence = q.integer(), true
+	case "racy":
+		q.at(28)
+		op.Racy = q.yes()
 	default:
 		return false
 	}

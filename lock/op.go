@@ -146,6 +146,7 @@ type Op struct {
 	Key      string        // the key, or a script's key that it acts upon
 	NX       bool          // creates only if absent (SETNX, SET NX, an acquire script)
 	Guarded  bool          // compares the token before it acts
+	Racy     bool          // Token is what the client itself has compared, by a GET before the op: another may have come between
 	Guessed  bool          // a script whose text was never seen: Kind is read off its arguments, and holds only if Token is the lock's
 	Token    Value         // value stored, or compared with
 	TTL      time.Duration // lifetime asked for; 0: none

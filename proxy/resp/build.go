@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"strconv"
 	"time"
 
@@ -16,9 +15,21 @@ func (t *Tracker) build() *ask {
 	case setVerb:
 		return t.buildSet()
 	case setNXVerb:
-		return t.single(readCount, lock.Op{Kind: lock.Acquire, NX: true, Token: t.hash(t.req.arg(2))})
+		return t.single(readCount, lock.Op{Kind: lock.Acquire, NX: true, Token: t.hash(t.req.arg(2)), Until: deadline(t.req.arg(2))})
+	case getSetVerb:
+		return t.buildGetSet()
+	case manyVerb:
+		return t.buildMany()
+	case getExVerb:
+		return t.buildGetEx()
+	case getDelVerb:
+		return t.single(readPresent, lock.Op{Kind: lock.Release})
+	case joinVerb:
+		return t.buildJoin()
+	case leaveVerb:
+		return t.buildLeave()
 	case setEXVerb:
-		return t.single(readOK, lock.Op{Kind: lock.Store, Token: t.hash(t.req.arg(3)), TTL: t.ttl(t.req.arg(2), t.req.plan.cmd.name == "SETEX")})
+		return t.buildSetEx()
 	case delVerb:
 		return t.buildDel()
 	case expireVerb:
@@ -78,33 +89,114 @@ func (t *Tracker) ttl(b []byte, seconds bool) time.Duration {
 func (t *Tracker) buildSet() *ask {
 	o := readOptions(&t.req, 3)
 	op := lock.Op{TTL: o.ttl, Until: o.until}
-	token, read := t.req.arg(2), readOK
+	token, read, old := t.req.arg(2), readOK, readUnclear // what is read of a SET with GET
 	switch {
 	case o.nx:
-		op.Kind, op.NX = lock.Acquire, true
-		if o.get {
-			read = readAbsent
+		op.Kind, op.NX, old = lock.Acquire, true, readAbsent
+		if !o.expires {
+			op.Until = deadline(token)
 		}
-	case o.eq && !o.digest:
-		op.Kind, op.Guarded, token = lock.Renew, true, o.operand
-		if o.get {
-			read = readUnclear
+	case o.ne:
+		op.Kind = lock.Acquire // of a lock that another may hold
+	case o.eq:
+		op.Kind, op.Guarded = lock.Renew, true
+		if !o.digest {
+			token = o.operand
 		}
 	case o.xx && o.expires:
-		op.Kind = lock.Renew
-		if o.get {
-			read = readPresent
-		}
-	case o.expires && !o.xx:
-		op.Kind = lock.Store
-		if o.get {
-			read = readDone
-		}
+		op.Kind, old = lock.Renew, readPresent
+	case o.expires:
+		op.Kind, old = lock.Store, readDone
 	default:
 		return nil
 	}
+	if o.get {
+		read = old
+	}
 	op.Token = t.hash(token)
-	return t.single(read, op)
+	return t.heeding(t.single(read, op))
+}
+
+func (t *Tracker) buildSetEx() *ask {
+	r := &t.req
+	op := lock.Op{Kind: lock.Store, Token: t.hash(r.arg(3)), TTL: t.ttl(r.arg(2), r.plan.cmd.name == "SETEX")}
+	return t.heeding(t.single(readOK, op))
+}
+
+// buildGetSet takes in a deadline that is stored in place of another, which was
+// over if the client has the lock now.
+func (t *Tracker) buildGetSet() *ask {
+	until := deadline(t.req.arg(2))
+	if until == 0 || t.req.argc != 3 {
+		return nil
+	}
+	return t.single(readDeadline, lock.Op{Kind: lock.Acquire, Token: t.hash(t.req.arg(2)), Until: until})
+}
+
+// buildMany takes in MSETNX key value ... and MSETEX count key value ... options.
+// All keys are set or none.
+func (t *Tracker) buildMany() *ask {
+	r := &t.req
+	at, end, o := 1, int(r.argc), options{nx: true}
+	if r.plan.cmd.name == "MSETEX" {
+		n, ok := parseInt(r.arg(1))
+		if !ok || n <= 0 || n > (r.argc-2)/2 || int64(len(r.args)) < r.argc {
+			return nil
+		}
+		at, end = 2, 2+2*int(n)
+		o = readOptions(r, end)
+	}
+	op := lock.Op{NX: o.nx, TTL: o.ttl, Until: o.until}
+	switch {
+	case o.nx:
+		op.Kind = lock.Acquire
+	case !o.expires:
+		return nil
+	case o.xx:
+		op.Kind = lock.Renew
+	default:
+		op.Kind = lock.Store
+	}
+	d := &ask{read: readCount, keys: 1}
+	d.ops = d.one[:0]
+	for ; at+1 < end; at += 2 {
+		if key := r.arg(at); key != nil {
+			op.Token = t.hash(r.arg(at + 1))
+			d.ops = append(d.ops, t.op(op, key))
+		}
+	}
+	return d
+}
+
+func (t *Tracker) buildGetEx() *ask {
+	o := readOptions(&t.req, 2)
+	if !o.expires {
+		return nil
+	}
+	return t.single(readPresent, lock.Op{Kind: lock.Renew, TTL: o.ttl, Until: o.until})
+}
+
+// buildJoin takes in one member that is added to a key if it is not there: it may
+// be the holder of a lock.
+func (t *Tracker) buildJoin() *ask {
+	at := int(t.req.argc) - 1
+	switch t.req.plan.cmd.name {
+	case "HSETNX":
+		at = 2
+	case "ZADD":
+		if t.req.argc != 5 || !is(t.req.arg(2), "NX") {
+			return nil
+		}
+	}
+	return t.single(readCount, lock.Op{Kind: lock.Store, NX: true, Member: true, Token: t.hash(t.req.arg(at))})
+}
+
+// buildLeave takes in one member that is removed from such a key.
+func (t *Tracker) buildLeave() *ask {
+	if t.req.argc != 3 || !t.opt.Scripts.keys.has(t.asked, t.req.arg(1)) {
+		return nil
+	}
+	return t.single(readCount, lock.Op{Kind: lock.Release, Guarded: true, Member: true, Token: t.hash(t.req.arg(2))})
 }
 
 func (t *Tracker) buildDel() *ask {
@@ -115,30 +207,32 @@ func (t *Tracker) buildDel() *ask {
 			d.ops = append(d.ops, t.op(lock.Op{Kind: lock.Release}, key))
 		}
 	}
-	return d
+	return t.heeding(d)
 }
 
 func (t *Tracker) buildExpire() *ask {
 	e, ok := readExpire(t.req.plan.cmd.name, &t.req)
-	if ok && e.n <= 0 {
-		return t.single(readCount, lock.Op{Kind: lock.Release})
+	op, read := lock.Op{Kind: lock.Renew, TTL: e.ttl, Until: e.until}, readCount
+	switch {
+	case ok && e.past():
+		op = lock.Op{Kind: lock.Release}
+	case t.req.argc > 3:
+		read = readChanged
 	}
-	op := lock.Op{Kind: lock.Renew, TTL: e.ttl, Until: e.until}
-	if t.req.argc > 3 {
-		return t.single(readChanged, op)
-	}
-	return t.single(readCount, op)
+	return t.heeding(t.single(read, op))
 }
 
 func (t *Tracker) buildDelex() *ask {
-	r := &t.req
-	switch {
-	case r.argc == 2:
-		return t.single(readCount, lock.Op{Kind: lock.Release})
-	case r.argc == 4 && bytes.EqualFold(r.arg(2), []byte("IFEQ")):
-		return t.single(readCount, lock.Op{Kind: lock.Release, Guarded: true, Token: t.hash(r.arg(3))})
+	op := lock.Op{Kind: lock.Release}
+	switch o := readOptions(&t.req, 2); {
+	case t.req.argc == 2:
+		return t.heeding(t.single(readCount, op))
+	case t.req.argc != 4 || !o.eq && !o.ne:
+		return nil
+	case o.eq && !o.digest:
+		op.Guarded, op.Token = true, t.hash(o.operand)
 	}
-	return nil
+	return t.single(readCount, op)
 }
 
 // buildIncr takes INCR, and INCRBY that does not count down, as a counter of fences.

@@ -27,6 +27,7 @@ type Call struct {
 	Partial bool // there are more of them
 
 	upstream string
+	keys     *keySet
 	size     int        // bytes of the words
 	ops      []*lock.Op // that requests were marked for
 	reply    answer
@@ -61,7 +62,7 @@ func (t *Tracker) addCall(e *entry) {
 	if e.more == nil || e.more.ask == nil {
 		e.set(&ask{})
 	}
-	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), upstream: t.opt.Upstream, ops: e.ops()}
+	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), upstream: t.opt.Upstream, keys: &t.opt.Scripts.keys, ops: e.ops()}
 	t.keepWords(c, int(n))
 	e.more.ask.call = c
 }
@@ -136,6 +137,9 @@ func (c *Call) Resolve(bool) []*lock.Op {
 		told := &c.effect.Ops[i]
 		if !c.issued(told) {
 			continue
+		}
+		if told.Outcome == lock.Granted {
+			c.keys.add(told.DB, told.Key)
 		}
 		if at := c.suits(told, met); at >= 0 {
 			met[at] = true

@@ -31,12 +31,16 @@ func (t *Tracker) reconsider() {
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("LOAD")))
 	case clientVerb:
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("SETNAME")) && !bytes.EqualFold(r.arg(1), []byte("REPLY")))
+	case leaveVerb:
+		r.stop(i == 1 && !t.opt.Scripts.keys.has(t.asked, r.arg(1)))
+	case getSetVerb:
+		r.stop(i == 2 && deadline(r.arg(2)) == 0)
 	case functionVerb:
 		r.stop(i == 1 && !bytes.EqualFold(r.arg(1), []byte("LOAD")))
 	case evalVerb, evalSHAVerb, fcallVerb:
 		t.reconsiderScript(i)
 	}
-	r.plan.watch = r.plan.watch && (r.plan.guess || r.plan.cmd.verb == helloVerb)
+	r.plan.watch = r.plan.watch && (r.plan.guess || r.plan.cmd.verb == helloVerb || r.plan.cmd.verb == getSetVerb && i < 2)
 }
 
 // reconsiderHello looks at argument i, and has the two behind AUTH left out.

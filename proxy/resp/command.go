@@ -13,6 +13,15 @@ const (
 	delexVerb
 	delIfEqVerb
 	incrVerb
+	getVerb
+	getSetVerb
+	getExVerb
+	getDelVerb
+	manyVerb
+	joinVerb
+	leaveVerb
+	watchVerb
+	unwatchVerb
 	evalVerb
 	evalSHAVerb
 	fcallVerb
@@ -73,6 +82,44 @@ func lookup(name []byte) command {
 		return command{"INCR", incrVerb}
 	case "INCRBY":
 		return command{"INCRBY", incrVerb}
+	case "GET":
+		return command{"GET", getVerb}
+	case "GETSET":
+		return command{"GETSET", getSetVerb}
+	case "GETEX":
+		return command{"GETEX", getExVerb}
+	case "GETDEL":
+		return command{"GETDEL", getDelVerb}
+	case "MSETNX":
+		return command{"MSETNX", manyVerb}
+	case "MSETEX":
+		return command{"MSETEX", manyVerb}
+	}
+	return lookupMember(name)
+}
+
+// lookupMember knows the commands that add members to keys, or remove them.
+func lookupMember(name []byte) command {
+	switch string(name) {
+	case "HSETNX":
+		return command{"HSETNX", joinVerb}
+	case "SADD":
+		return command{"SADD", joinVerb}
+	case "ZADD":
+		return command{"ZADD", joinVerb}
+	case "HDEL":
+		return command{"HDEL", leaveVerb}
+	case "SREM":
+		return command{"SREM", leaveVerb}
+	case "ZREM":
+		return command{"ZREM", leaveVerb}
+	}
+	return lookupScript(name)
+}
+
+// lookupScript knows the commands that run scripts and functions.
+func lookupScript(name []byte) command {
+	switch string(name) {
 	case "EVAL":
 		return command{"EVAL", evalVerb}
 	case "EVALSHA":
@@ -108,6 +155,10 @@ func lookupControl(name []byte) command {
 		return command{"AUTH", authVerb}
 	case "QUIT":
 		return command{"QUIT", quitVerb}
+	case "WATCH":
+		return command{"WATCH", watchVerb}
+	case "UNWATCH":
+		return command{"UNWATCH", unwatchVerb}
 	case "MULTI":
 		return command{"MULTI", multiVerb}
 	case "EXEC":
@@ -154,6 +205,12 @@ func lookupTopic(name []byte) command {
 	return command{}
 }
 
+// passes reports whether the command is mostly of no interest.
+func (v verb) passes() bool { return v == plainVerb || v == getVerb }
+
+// brief reports whether what the command is of interest for has short arguments.
+func (v verb) brief() bool { return v == getSetVerb || v == joinVerb || v == leaveVerb }
+
 // calls reports whether the command runs a script or a function.
 func (v verb) calls() bool { return v == evalVerb || v == evalSHAVerb || v == fcallVerb }
 
@@ -167,6 +224,22 @@ func (c command) prepare(argc int64) plan {
 		p.may = argc >= 4
 	case setNXVerb:
 		p.may = argc == 3
+	case getVerb:
+		p.keep = min(all, 1)
+	case getSetVerb:
+		p.may, p.watch = argc == 3, true
+	case getExVerb:
+		p.may = argc >= 3
+	case getDelVerb:
+		p.may = argc == 2
+	case manyVerb:
+		p.may = argc >= 3
+	case joinVerb:
+		p.may = c.joins(argc)
+	case leaveVerb:
+		p.may, p.watch = argc == 3, true
+	case watchVerb:
+		p.keep = min(all, maxWatched)
 	case setEXVerb:
 		p.may = argc == 4
 	case delVerb, incrVerb, delexVerb:
@@ -191,6 +264,17 @@ func (c command) prepare(argc int64) plan {
 		p.keep = all
 	}
 	return p
+}
+
+// joins reports whether so many arguments are those of one member that is added.
+func (c command) joins(argc int64) bool {
+	switch c.name {
+	case "HSETNX":
+		return argc == 4
+	case "ZADD":
+		return argc == 5
+	}
+	return argc == 3
 }
 
 // longest returns how long an argument may be to be kept.

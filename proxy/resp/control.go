@@ -29,12 +29,22 @@ func (t *Tracker) control(e *entry) {
 		e.act = resets
 		t.asked = 0
 		t.asking++
+		t.unwatch()
+	case getVerb:
+		t.heed(e)
+	case watchVerb:
+		t.watch()
+	case unwatchVerb:
+		t.unwatch()
 	case multiVerb:
 		e.act = begins
+		t.multi = true
 	case execVerb:
 		e.act = executes
+		t.unwatch()
 	case discardVerb:
 		e.act = discards
+		t.unwatch()
 	case subscribeVerb:
 		t.subscription(e)
 	case publishVerb:

@@ -28,11 +28,21 @@ func TestPlainTrafficAllocatesNothing(t *testing.T) {
 		"sha, text":    {cmd("EVALSHA", sha("x"), "1", "k", "ce8e6618ec1711f1", "text"), ":1\r\n"},
 		"inline sha":   {"EVALSHA " + sha("x") + " 1 k ce8e6618ec1711f1 text\r\n", ":1\r\n"},
 		"plain script": {cmd("EVAL", "return redis.call('GET', KEYS[1])", "1", "k"), "$-1\r\n"},
+		"GETSET":       {words("GETSET key:1 value"), "$-1\r\n"},
+		"GETEX":        {words("GETEX key:1"), "$-1\r\n"},
+		"SADD":         {words("SADD s a b"), ":2\r\n"},
+		"SREM":         {words("SREM s a"), ":1\r\n"},
+		"HDEL":         {words("HDEL h f"), ":1\r\n"},
+		"ZADD":         {words("ZADD z 1 a"), ":1\r\n"},
+		"FCALL":        {words("FCALL f 1 k x"), ":1\r\n"},
+		"WATCH":        {words("WATCH a b") + words("GET c") + words("UNWATCH"), "+OK\r\n$-1\r\n+OK\r\n"},
+		"large GETSET": {cmd("GETSET", "k", strings.Repeat("x", 1<<20)), "$-1\r\n"},
 		"large value":  {cmd("HSET", "h", "f", strings.Repeat("x", 1<<20)), ":1\r\n"},
 	}
 	for name, r := range requests {
 		t.Run(name, func(t *testing.T) {
 			tr := newTracker("NOTHING")
+			tr.opt.Scripts.keys.add(0, "key:2") // some key is a lock's
 			request, reply := bytes.Repeat([]byte(r[0]), 4), bytes.Repeat([]byte(r[1]), 4)
 			marks := make([]wire.Mark, 0, 8)
 			run := func() {

@@ -82,6 +82,15 @@ func describe(op *lock.Op) string {
 	if op.Err != "" {
 		b.WriteString(" err=" + op.Err)
 	}
+	if op.Member {
+		b.WriteString(" member")
+	}
+	if op.Racy {
+		b.WriteString(" racy")
+	}
+	if op.Until != 0 {
+		b.WriteString(" until")
+	}
 	return b.String()
 }
 

@@ -72,7 +72,9 @@ func (t *Tracker) passes(i, argc int, arg []byte) bool {
 	case 0:
 		return t.know(arg) && argc <= l.most && argc > l.key
 	case l.key:
-		return l.could != nil && len(arg) <= l.longest && !l.could(arg)
+		return l.could != nil && len(arg) <= l.longest && !l.could(arg) && !(l.reads && t.heeds(arg))
+	case 1:
+		return !l.reads || !t.heeds(arg)
 	}
 	return true
 }
@@ -85,6 +87,7 @@ type remembered struct {
 	longest int                   // of which the scanner would keep so much
 	could   func(key []byte) bool // whether one may
 	most    int                   // arguments
+	reads   bool                  // it is a GET
 }
 
 // know looks a name up, if it is a possible one.
@@ -99,7 +102,7 @@ func (t *Tracker) know(name []byte) bool {
 	var up [maxName]byte
 	key := upper(up[:copy(up[:], name)])
 	known := lookup(key)
-	*l = remembered{most: mostArguments(known.verb), longest: int(known.longest())}
+	*l = remembered{most: mostArguments(known.verb), longest: int(known.longest()), reads: known.verb == getVerb}
 	l.n = uint8(copy(l.name[:], name))
 	if l.most == 0 || t.opt.Wants == nil {
 		return true
@@ -122,7 +125,7 @@ func (t *Tracker) know(name []byte) bool {
 // no op and changes nothing in the connection.
 func mostArguments(v verb) int {
 	switch v {
-	case plainVerb, publishVerb:
+	case plainVerb, getVerb, publishVerb:
 		return maxHop
 	case setVerb:
 		return 3

@@ -151,17 +151,11 @@ func effects(e Effect) string {
 // effectOf is describe for what a witness tells, without the evidence.
 func effectOf(op *lock.Op) string {
 	s := strings.TrimSpace(describe(op))
-	if op.Member {
-		s += " member"
-	}
 	if op.Shared {
 		s += " shared"
 	}
 	if op.Depth != 0 {
 		s += fmt.Sprintf(" depth=%d", op.Depth)
-	}
-	if op.Until != 0 {
-		s += " until"
 	}
 	return s
 }

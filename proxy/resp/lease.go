@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"math"
 	"time"
 )
@@ -150,5 +151,45 @@ func (e expiry) allowed(st State, ms int64) tri {
 		!(e.gt && (st.Ends == 0 || end <= st.Ends)) && !(e.lt && st.Ends != 0 && end >= st.Ends))
 }
 
+// past reports whether it removes the key, whatever the time is.
+func (e expiry) past() bool { return e.n <= 0 || e.absolute && e.until > 0 && e.until < longAgo }
+
+// longAgo is before there was a Redis, in Unix milliseconds.
+const longAgo = 1e12
+
 // conditional reports whether it depends on the end that the key has.
 func (e expiry) conditional() bool { return e.nx || e.xx || e.gt || e.lt }
+
+// deadline reads a value that tells when a lock ends, as locks without an expiry
+// have it: Unix seconds, with or without a fraction, or milliseconds. It returns
+// milliseconds; 0 for what is none.
+func deadline(b []byte) int64 {
+	whole, fraction, _ := bytes.Cut(b, []byte{'.'})
+	n, ok := parseInt(whole)
+	millis, fine := thousandths(fraction)
+	switch {
+	case !ok || !fine || whole[0] == '+':
+	case len(whole) == 10 && n >= longAgo/1000:
+		return n*1000 + millis
+	case len(whole) == 13 && n >= longAgo:
+		return n
+	}
+	return 0
+}
+
+// thousandths reads the first three of some decimals.
+func thousandths(b []byte) (int64, bool) {
+	n := int64(0)
+	for i := range b {
+		if b[i] < '0' || b[i] > '9' || i > 9 {
+			return 0, false
+		}
+	}
+	for i := range 3 {
+		n *= 10
+		if i < len(b) {
+			n += int64(b[i] - '0')
+		}
+	}
+	return n, true
+}

@@ -6,16 +6,17 @@ import "github.com/lockfaultd/lockfaultd/lock"
 type reading uint8
 
 const (
-	readDone    reading = iota // whatever is no error
-	readOK                     // OK, or nil for no
-	readCount                  // the number of keys that it took effect on
-	readChanged                // the same, but 0 says nothing of whether the key is there
-	readAbsent                 // SET NX GET: the old value, nil if there was none
-	readPresent                // SET XX GET
-	readUnclear                // cannot be told
-	readFence                  // the number issued
-	readScript                 // as the script's text suggests
-	readGuess                  // as its arguments suggest
+	readDone     reading = iota // whatever is no error
+	readOK                      // OK, or nil for no
+	readCount                   // the number of keys that it took effect on
+	readChanged                 // the same, but 0 says nothing of whether the key is there
+	readAbsent                  // SET NX GET: the old value, nil if there was none
+	readPresent                 // SET XX GET
+	readDeadline                // the deadline that was replaced: see replaced
+	readUnclear                 // cannot be told
+	readFence                   // the number issued
+	readScript                  // as the script's text suggests
+	readGuess                   // as its arguments suggest
 )
 
 // counted reports whether the reply is no array, whatever comes of the op.
@@ -49,6 +50,8 @@ func (d *ask) judge(op *lock.Op, a *answer) {
 		op.Outcome = verdict(op, a.isNull(), !a.isNull())
 	case readPresent:
 		op.Outcome = verdict(op, !a.isNull(), a.isNull())
+	case readDeadline:
+		op.Outcome = replaced(op, a)
 	case readFence:
 		op.Outcome = lock.Unknown
 		if n, ok := a.integer(); ok {
@@ -76,6 +79,20 @@ func verdict(op *lock.Op, yes, no bool) lock.Outcome {
 		return lock.NotHeld
 	}
 	return lock.Unknown
+}
+
+// replaced reads the value in whose place a deadline was stored. If that was a
+// deadline and is over, the client has taken the lock. The op's TTL, which whoever
+// has a clock fills in at the request, tells when it is; without it that is not known.
+func replaced(op *lock.Op, a *answer) lock.Outcome {
+	old := deadline(a.text())
+	switch {
+	case a.isNull():
+		return lock.Granted
+	case old == 0 || op.TTL == 0:
+		return lock.Unknown
+	}
+	return verdict(op, old < op.Until-op.TTL.Milliseconds(), true)
 }
 
 // count reads a number of keys. Of some but not all of several keys it cannot

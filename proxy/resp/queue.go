@@ -36,8 +36,10 @@ type ask struct {
 	script *program
 	call   *Call // whose effect a witness may tell
 	keys   int64 // keys named, where the reply counts them
-	ops    []*lock.Op
-	one    [1]*lock.Op
+
+	optimistic bool // an acquire that is one only since its key is watched
+	ops        []*lock.Op
+	one        [1]*lock.Op
 }
 
 func (e *entry) ops() []*lock.Op {
@@ -98,6 +100,7 @@ const (
 	begins
 	executes
 	discards
+	reads         // a GET whose answer is heeded
 	counts        // nothing, but its reply is no array: a PUBLISH where arrays may be publications
 	subscribes    // it is confirmed once for each channel
 	replyOff      // it has no reply, nor has what follows

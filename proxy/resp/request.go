@@ -191,6 +191,9 @@ func (r *requests) open(size int64) {
 	if r.argi <= int64(r.plan.keep) || r.argi == 0 {
 		r.args = append(r.args, argument{off: int32(len(r.buf)), kept: r.storing})
 	}
+	if !r.storing && r.plan.cmd.verb.brief() {
+		r.stop(true)
+	}
 	if r.plan.guess {
 		r.stop(!r.storing || !mayFit(r.argi, size))
 	}

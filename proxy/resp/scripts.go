@@ -25,6 +25,7 @@ type Scripts struct {
 	order []digest // oldest first
 	bytes int
 	roles roles
+	keys  keySet
 
 	functions     map[string]*program // by name
 	functionBytes int

@@ -261,6 +261,12 @@ func (t *Tracker) apply(e *entry, a *answer) {
 			op.DB = t.db
 		}
 		e.more.ask.judge(op, a)
+		if op.Outcome == lock.Granted || op.Member && op.Kind == lock.Store && op.Outcome == lock.Done {
+			t.opt.Scripts.keys.add(op.DB, op.Key)
+		}
+	}
+	if e.act == reads {
+		t.noted(e.num, a)
 	}
 	if c := e.call(); c != nil {
 		c.answered(t.db, a)
@@ -304,6 +310,9 @@ func (t *Tracker) moved(e *entry, failed bool) {
 func (e *entry) fare(o lock.Outcome, word string) {
 	for _, op := range e.ops() {
 		op.Outcome, op.Err = o, word
+		if o == lock.Failed && word == "" && e.more.ask.optimistic {
+			op.Outcome = lock.Refused
+		}
 	}
 	if c := e.call(); c != nil {
 		c.ran = o == lock.Unknown

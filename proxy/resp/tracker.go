@@ -71,6 +71,11 @@ type Tracker struct {
 	due      int // the ops and calls among them
 	kept     int // bytes of the calls' words
 
+	watched []uint64       // sums of the keys that are watched, if every WATCH succeeds
+	multi   bool           // what is sent now is queued, if every MULTI succeeds
+	notes   [maxNotes]note // what GETs have told
+	gets    uint16         // those that were heeded
+
 	name  atomic.Pointer[string] // read by others while the tracker is at work
 	memos map[string]memo        // so that Wants and Could cost no allocation
 	last  remembered             // the last name that was hopped over, or not
@@ -225,7 +230,7 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 		t.req.shorten()
 	}
 	p := &t.req.plan
-	if !p.may && p.cmd.verb == plainVerb && !t.careful {
+	if !p.may && p.cmd.verb.passes() && !t.careful && (p.cmd.verb != getVerb || !t.heeds(t.req.arg(1))) {
 		t.req.forget()
 		t.queue.plain()
 		return marks
