@@ -43,8 +43,16 @@
 // transaction that subscribes, may be a publication or a list that looks like one.
 //
 // What a command is, is told by its effect: SET with NX, SETNX, SET with an
-// expiry, DEL, PEXPIRE, INCR and kin directly. What a script or a function does,
-// the wire does not tell. There are three ways to know it, best first:
+// expiry, DEL, PEXPIRE, INCR and kin directly. A member that HSETNX, SADD or ZADD
+// NX adds is a Store, a candidate only; HDEL, SREM and ZREM are ops where the key is
+// known by one. A value that is a Unix time is a deadline (Op.Until), of SETNX and
+// of GETSET; what GETSET's answer means depends on when it was asked, which an
+// Op.TTL that was filled in at the request tells. Of a key that is watched, or known
+// as a lock's, the answer to GET is heeded: in a MULTI, behind WATCH, the acts on it
+// compare; elsewhere they are Racy.
+//
+// What a script or a function does, the wire does not tell. There are three ways to
+// know it, best first:
 //
 //   - A witness. With Options.Witnessed each EVAL, EVALSHA and FCALL is a [Call],
 //     marked at its request and ahead of its reply, and its ops are made when the
@@ -70,7 +78,7 @@
 // on what was skipped instead of fed ([wire.Skipper]). The time is linear in the
 // bytes. A command that is no op and changes nothing in the connection costs no
 // allocation once its name was seen, whether or not a rule names it; 256 names
-// are remembered. At most [wire.MaxHeld] bytes are withheld in a direction, and
+// are remembered, and 4096 keys of locks, by sums. At most [wire.MaxHeld] bytes are withheld in a direction, and
 // of a request nothing that the server may refuse before the rest has come. No
 // chunk is kept after the call that brought it, and no password: of AUTH, HELLO
 // AUTH, ACL, CONFIG and MIGRATE nothing is kept but the command's name, and the
