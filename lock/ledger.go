@@ -122,7 +122,7 @@ func (l *Ledger) KeepAll() { l.keepAll = true }
 // A Read that belongs to no term leaves no trace: such reads need not be in a
 // history, and one that is replayed without them must say the same.
 func (l *Ledger) Request(op *Op) {
-	if l.ignores(op) {
+	if l.Ignores(op) {
 		return
 	}
 	if op.Kind == Read {
@@ -159,7 +159,7 @@ func (l *Ledger) Request(op *Op) {
 // transaction becomes that one's. When it has returned the ledger changes op no
 // more; what it keeps of it, it only reads.
 func (l *Ledger) Reply(op *Op) {
-	if l.ignores(op) {
+	if l.Ignores(op) {
 		return
 	}
 	switch op.Kind {
@@ -184,8 +184,9 @@ func (l *Ledger) Reply(op *Op) {
 	l.answer(op)
 }
 
-// ignores reports whether an op is about a key that is declared to be no lock.
-func (l *Ledger) ignores(op *Op) bool {
+// Ignores reports whether an op is about a key that is declared, or known, to be no
+// lock: the ledger takes no note of it.
+func (l *Ledger) Ignores(op *Op) bool {
 	switch op.Kind {
 	case Acquire, Store, Renew, Release:
 		return !op.All && l.decls.ignored(op.Key)

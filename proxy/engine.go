@@ -164,7 +164,7 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	}
 	d := e.plan.Decide(fault.Moment{
 		Phase:     phase,
-		Op:        op,
+		Op:        e.meant(op),
 		TTL:       e.ttl(op),
 		Actor:     c.actor.Label,
 		Freezable: c.actor.freezable(),
@@ -174,6 +174,17 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	}
 	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor)}
 	return e.inject(in, now)
+}
+
+// meant returns the op as rules are to see it: on a key that is declared to be no
+// lock it is a command and no more.
+func (e *Engine) meant(op *lock.Op) *lock.Op {
+	if !e.ledger.Ignores(op) {
+		return op
+	}
+	own := *op
+	own.Kind = lock.Other
+	return &own
 }
 
 // ttl is the lease observed on the grant of the op's own term.

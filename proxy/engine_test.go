@@ -271,3 +271,23 @@ func TestLongerStallHolds(t *testing.T) {
 		t.Error("the shorter stall stands")
 	}
 }
+
+// On a key that is declared to be no lock a rule of a class has nothing to do; one
+// that names the command has.
+func TestAnIgnoredKeyIsNoLockForRules(t *testing.T) {
+	for _, tt := range []struct {
+		rule string
+		want bool
+	}{{"acquire=1s", false}, {"SETNX=1s", true}} {
+		plan := PlanOf(t, "stall-before", tt.rule)
+		plan.Start(1)
+		e := NewEngine(lock.NewLedger([]lock.Declaration{{Key: "cache:*", Ignore: true}}), plan)
+		op := grant(1, "cache:x")
+		if g, _ := e.Request(e.Open(1, owner("a")), op, true, 10); (g != nil) != tt.want {
+			t.Errorf("%s: stalled %v", tt.rule, g != nil)
+		}
+		if op.Kind != lock.Acquire {
+			t.Errorf("%s: the op became %s", tt.rule, op.Kind)
+		}
+	}
+}

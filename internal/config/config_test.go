@@ -201,6 +201,11 @@ func TestPurposes(t *testing.T) {
 		{"{name: a, key: k}", []lock.Declaration{{Key: "k"}}},
 		{"{name: a, key: k, purpose: correctness}", []lock.Declaration{{Key: "k", Purpose: "correctness", Declared: true}}},
 		{"{name: a, key: k, purpose: efficiency, protects: [{table: t}]}", []lock.Declaration{{Key: "k", Table: "t", Purpose: "efficiency"}}},
+		{"{name: a, key: k, purpose: auto, kind: auto, ignore: false}", []lock.Declaration{{Key: "k"}}},
+		{"{name: a, key: 'k*', except: ['kx*', ky]}", []lock.Declaration{{Key: "k*", Except: []string{"kx*", "ky"}}}},
+		{"{name: a, key: 'k*', ignore: true, except: [kx]}", []lock.Declaration{{Key: "k*", Ignore: true, Except: []string{"kx"}}}},
+		{"{name: a, key: k, kind: semaphore, quorum: 5}", []lock.Declaration{{Key: "k", Kind: lock.Semaphore, Quorum: 5}}},
+		{"{name: a, key: k, kind: shared, protects: [{table: t}]}", []lock.Declaration{{Key: "k", Kind: lock.ReadWrite, Table: "t", Declared: true}}},
 		{"{name: a, key: k, protects: [{table: T}, {table: 's.\"U\"', fence: F}]}", []lock.Declaration{
 			{Key: "k", Table: "t", Declared: true}, {Key: "k", Table: "s.U", FenceColumn: "f", Declared: true}}},
 	} {

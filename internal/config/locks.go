@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -20,12 +21,16 @@ type lockEntry struct {
 // add reads one entry of locks. A lock is declared to guard correctness if it
 // says so, or says what it protects without saying otherwise.
 func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
-	m := r.mapping(n, "name", "key", "purpose", "protects")
+	m := r.mapping(n, "name", "key", "except", "ignore", "kind", "purpose", "quorum", "protects")
 	name := r.need(m, "name")
 	d := lock.Declaration{Key: r.scalar(r.need(m, "key"))}
-	if p := m.get("purpose"); p != nil {
-		d.Purpose = r.oneOf(p, "correctness", "efficiency")
+	for _, p := range r.items(m.get("except")) {
+		d.Except = append(d.Except, r.scalar(p))
 	}
+	d.Ignore = r.ignored(m)
+	d.Purpose = r.unlessAuto(m.get("purpose"), "correctness", "efficiency")
+	d.Kind = lock.Sort(r.unlessAuto(m.get("kind"), string(lock.Exclusive), string(lock.Reentrant), string(lock.ReadWrite), string(lock.Semaphore)))
+	d.Quorum = r.quorum(m.get("quorum"))
 	if _, twice := l[r.scalar(name)]; twice {
 		r.fail(name, "the lock %s is declared twice, expected a name of its own", r.scalar(name))
 	}
@@ -43,6 +48,47 @@ func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
 	}
 	l[r.scalar(name)] = entry
 	return all
+}
+
+// ignored reports whether an entry says that its keys are no locks, which leaves
+// nothing else to be said of them.
+func (r *reader) ignored(m mapping) bool {
+	n := m.get("ignore")
+	if n == nil || r.oneOf(n, "true", "false") != "true" {
+		return false
+	}
+	for _, field := range []string{"kind", "purpose", "quorum", "protects"} {
+		if v := m.get(field); v != nil {
+			r.fail(v, "%s is superfluous, expected a lock that is ignored to say nothing else of itself", field)
+		}
+	}
+	return true
+}
+
+// unlessAuto reads one of a few words, or auto, which is as good as none.
+func (r *reader) unlessAuto(n ast.Node, words ...string) string {
+	if n == nil {
+		return ""
+	}
+	word := r.oneOf(n, append(words, "auto")...)
+	if word == "auto" {
+		return ""
+	}
+	return word
+}
+
+// mostServers is how many servers, or keys, can grant a lock together.
+const mostServers = 31
+
+func (r *reader) quorum(n ast.Node) int {
+	if n == nil {
+		return 0
+	}
+	of, err := strconv.Atoi(r.scalar(n))
+	if err != nil || of < 2 || of > mostServers {
+		r.fail(n, "expected how many servers grant the lock together, from 2 to %d, found %s", mostServers, show(r.scalar(n)))
+	}
+	return of
 }
 
 func (r *reader) protected(n ast.Node) (table, fence string) {
