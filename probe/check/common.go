@@ -6,11 +6,12 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// A guarding is one set of locks under which a cell was written, by one process:
+// A guarding is one set of locks under which a cell was written:
 // what is said of the first such write, and not the write, since it is kept for long.
 type guarding struct {
 	locks     []lock.LockID
 	actor     string
+	several   bool // another process wrote it under them as well
 	who, what string
 	term      lock.TermID
 	seq       uint64
@@ -32,16 +33,41 @@ func (c *kase) noCommonLock() {
 			continue
 		}
 		locks := c.locksAround(w)
-		if len(locks) == 0 {
-			continue
-		}
 		for _, a := range w.op.SQL.Set {
-			k := cell{lock.TableName(w.op.SQL.Table), w.row, a.Column}
-			g := guarding{locks, w.op.Actor, holder(c.byID[w.op.Term.ID]), named(w.op), w.op.Term.ID, w.op.Seq, w.op.A, !c.safeByItself(w, a)}
-			if o := c.uncommon(k, g); o != nil {
-				c.noCommon(k, *o, g)
+			if len(locks) > 0 {
+				c.guardedBy(cell{lock.TableName(w.op.SQL.Table), w.row, a.Column}, w, locks, !c.safeByItself(w, a))
 			}
 		}
+	}
+}
+
+// guardedBy notes under which locks a cell was written, and tells of those that have
+// nothing in common with others. Each set of locks is compared when it is new, or
+// new to a second process.
+func (c *kase) guardedBy(k cell, w *write, locks []lock.LockID, unsafe bool) {
+	list := c.guardings[k]
+	own := slices.IndexFunc(list, func(o guarding) bool { return slices.Equal(o.locks, locks) })
+	if own >= 0 {
+		o := &list[own]
+		o.unsafe = o.unsafe || unsafe
+		if o.several || o.actor == w.op.Actor {
+			return
+		}
+		o.several = true
+	}
+	other := slices.IndexFunc(list, func(o guarding) bool {
+		apart := !slices.ContainsFunc(o.locks, func(id lock.LockID) bool { return slices.Contains(locks, id) })
+		return apart && (o.several || o.actor != w.op.Actor) && (o.unsafe || unsafe)
+	})
+	if own < 0 && (len(list) == fewGuardings || len(list) == 0 && len(c.guardings) >= mostGuardings) {
+		return
+	}
+	g := guarding{locks, w.op.Actor, false, holder(c.byID[w.op.Term.ID]), named(w.op), w.op.Term.ID, w.op.Seq, w.op.A, unsafe}
+	if own < 0 {
+		c.guardings[k] = append(list, g)
+	}
+	if other >= 0 {
+		c.noCommon(k, list[other], g)
 	}
 }
 
@@ -63,31 +89,6 @@ func (c *kase) locksAround(w *write) []lock.LockID {
 // compares it, or carries a fence.
 func (c *kase) safeByItself(w *write, a lock.Assign) bool {
 	return a.HasDelta || c.versioned(w, a.Column) || len(c.guards(w.op)) > 0 || c.ledger.IsFence(w.op.SQL.Table, a.Column)
-}
-
-// uncommon returns a set of locks, noted of the cell before, that has nothing in
-// common with this one, which is noted as well.
-func (c *kase) uncommon(k cell, g guarding) *guarding {
-	list := c.guardings[k]
-	known := false
-	var found *guarding
-	for i := range list {
-		o := &list[i]
-		if o.actor == g.actor && slices.Equal(o.locks, g.locks) {
-			known = true
-			o.unsafe = o.unsafe || g.unsafe
-		}
-		if o.actor != g.actor && (o.unsafe || g.unsafe) && !slices.ContainsFunc(o.locks, func(id lock.LockID) bool { return slices.Contains(g.locks, id) }) {
-			found = o
-		}
-	}
-	if known {
-		return nil
-	}
-	if len(list) < fewGuardings && (len(list) > 0 || len(c.guardings) < mostGuardings) {
-		c.guardings[k] = append(list, g)
-	}
-	return found
 }
 
 func (c *kase) noCommon(k cell, a, b guarding) {
