@@ -17,6 +17,7 @@ type group struct {
 	Harm                     bool
 	Count                    int // how often: root causes, pairs, writes, by code
 	Victims                  int // acknowledged writes that they cost
+	Train                    int // of Count, those that follow from others
 	Locks, Tables            []string
 	Proofs                   []string
 
@@ -80,6 +81,7 @@ func (g *group) add(v check.Verdict) {
 	count, victims := Counts(v)
 	g.Count += count
 	g.Victims += victims
+	g.Train += v.Train
 	g.Locks = addOnce(g.Locks, v.Lock)
 	g.Tables = addOnce(g.Tables, v.Table)
 	if v.Proof != "" {

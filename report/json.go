@@ -89,6 +89,7 @@ type jsonVerdict struct {
 	Expected bool     `json:"expected"`
 	Count    int      `json:"count"`
 	Victims  int      `json:"victims"`
+	Train    int      `json:"train,omitempty"` // of count, those that follow from others
 	Lock     string   `json:"lock,omitempty"`  // the only one
 	Table    string   `json:"table,omitempty"` // likewise
 	Locks    []string `json:"locks"`
@@ -290,7 +291,7 @@ func toJSONFence(f check.FenceFigure) jsonFence {
 func (r Run) toJSONVerdict(g group) jsonVerdict {
 	j := jsonVerdict{
 		Code: g.Code, Name: g.Name, Level: g.Level, Class: g.Class, Harm: g.Harm,
-		Fails: g.fails, Expected: r.expects(g.Code), Count: g.Count, Victims: g.Victims,
+		Fails: g.fails, Expected: r.expects(g.Code), Count: g.Count, Victims: g.Victims, Train: g.Train,
 		Locks: list(g.Locks), Tables: list(g.Tables), Proofs: list(g.Proofs),
 	}
 	if g.accepted > 0 {

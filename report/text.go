@@ -237,6 +237,9 @@ func textGroup(p *page, r Run, g group) {
 	if g.Victims > 0 {
 		head += "; " + many(g.Victims, "victim")
 	}
+	if g.Train > 0 {
+		head += fmt.Sprintf("; %d of them follow from others", g.Train)
+	}
 	if standing := g.standing(r); standing != "" {
 		head += "; " + standing
 	}

@@ -101,6 +101,9 @@ func (p *printer) verdict(v check.Verdict, accepted string) {
 	if victims > 0 {
 		where += fmt.Sprintf("; victims: %d", victims)
 	}
+	if v.Train > 0 {
+		where += fmt.Sprintf("; follow from others: %d", v.Train)
+	}
 	p.line("%s %s %s (%s) x%d%s", v.Code, v.Name, v.Level, v.Class, count, where)
 	if v.Proof != "" {
 		p.line("  %s", v.Proof)

@@ -227,18 +227,22 @@ func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) 
 // piled adds n to the verdict of that code and level which stands for all of them
 // of the lock (and of by, where each has its own), and reports whether there is one.
 func (c *carry) piled(code string, level Level, id lock.LockID, by string, n int) bool {
-	f := c.piles[code+string(level)+id.Upstream+"/"+id.String()+"/"+by]
+	f := c.piles[pileOf(code, level, id, by)]
 	if f != nil {
 		f.Count += n
 	}
 	return f != nil
 }
 
+func pileOf(code string, level Level, id lock.LockID, by string) string {
+	return code + string(level) + id.Upstream + "/" + id.String() + "/" + by
+}
+
 // pile makes a verdict the one that stands for all of its code and level. What
 // more says is added to its proof if it comes to stand for several: a format with
 // their number.
 func (c *carry) pile(f *finding, by, more string) *finding {
-	c.piles[f.Code+string(f.Level)+f.id.Upstream+"/"+f.id.String()+"/"+by] = f
+	c.piles[pileOf(f.Code, f.Level, f.id, by)] = f
 	f.more = more
 	return f
 }
@@ -285,7 +289,19 @@ func (c *carry) finished(f *finding) Verdict {
 	if f.more != "" && v.Count > 1 {
 		v.Proof += " " + fmt.Sprintf(f.more, v.Count)
 	}
+	if v.Train > 0 {
+		v.Proof += " " + fmt.Sprintf(trainOf(v.Code), v.Train)
+	}
 	return v
+}
+
+// trainOf says what it is that some of what was counted follows from: a format with
+// their number.
+func trainOf(code string) string {
+	if code == "LF301" {
+		return "%d of them follow from the others: their own lock had been removed so before."
+	}
+	return "%d of them follow from a release that had removed another holder's lock (LF301)."
 }
 
 // isGuess reports whether only a guess says that the key is a lock at all.

@@ -30,6 +30,19 @@ func (c *kase) count(m many, level Level, first func() (*proof, Verdict, []*lock
 	return c.pile(f, m.by, m.more)
 }
 
+// follows notes that what was counted last of a code is no root cause: it follows
+// from another.
+func (c *kase) follows(m many, level Level) {
+	if f := c.piles[pileOf(m.code, level, m.id, m.by)]; f != nil {
+		f.Train++
+	}
+}
+
+// removedByAnother reports whether somebody else's release took the term's lock away.
+func removedByAnother(t *lock.Term) bool {
+	return t != nil && t.Released != nil && t.Released.Term.ID != t.ID && !(t.Released.Compares() && t.Released.Session == t.Session)
+}
+
 // markerLater is for what does not hold of a lock that turns out to be a marker.
 func (c *carry) markerLater(id lock.LockID) func() bool { return func() bool { return c.isMarker(id) } }
 

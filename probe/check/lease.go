@@ -166,7 +166,8 @@ func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 	if a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted {
 		level = Possible
 	}
-	c.count(many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}, level, func() (*proof, Verdict, []*lock.Op) {
+	m := many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}
+	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
 		p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
 		p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
 		if level == Possible {
@@ -176,6 +177,9 @@ func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 		}
 		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant}
 	})
+	if removedByAnother(a) && a.Released.F <= b.Grant.R {
+		c.follows(m, level)
+	}
 }
 
 func (c *kase) eachOverlap(terms []*lock.Term, f func(a, b *lock.Term, from, to lock.Instant)) {
@@ -269,7 +273,8 @@ func (c *kase) goneBefore(t *lock.Term, op *lock.Op) bool {
 
 func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.Term) {
 	more := "This happened %d times; one such release lets the next holder in, whose lock the victim then removes."
-	c.count(many{id: id, code: "LF301", more: more}, level, func() (*proof, Verdict, []*lock.Op) {
+	m := many{id: id, code: "LF301", more: more}
+	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
 		p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
 		p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
 		what := "which compares no token"
@@ -279,4 +284,7 @@ func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.T
 		p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
 		return p, Verdict{Terms: termsOf(op, b)}, []*lock.Op{b.Grant, op}
 	})
+	if own := c.byID[op.Term.ID]; own != nil && own != b && removedByAnother(own) {
+		c.follows(m, level)
+	}
 }

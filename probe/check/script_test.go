@@ -376,6 +376,9 @@ func summary(r Result) []string {
 func figures(r Result) map[string]int64 {
 	f := map[string]int64{"overlaps": int64(r.Facts.Overlap), "ended-while-held": int64(r.Facts.EndedWhileHeld), "unattributed": int64(r.Facts.Unattributed),
 		"guessed": int64(r.Facts.Guessed), "believed": int64(r.Facts.Believed)}
+	for _, v := range r.Verdicts {
+		f["train"] += int64(v.Train)
+	}
 	if len(r.Counters) > 0 {
 		c := r.Counters[0]
 		f["deficit"], f["acknowledged"], f["stale"], f["victims"], f["unknown"] = c.NetDeficit, c.Acknowledged, int64(c.StaleBase), int64(c.Victims), c.Unknown

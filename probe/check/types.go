@@ -91,6 +91,7 @@ type Verdict struct {
 	Terms []lock.TermID // the terms concerned, the one to blame first
 	Ops   []uint64      // the ops that the proof cites, by Seq
 	Count int           // how often: victims, pairs or writes, by code; at least 1
+	Train int           // of those, the ones that follow from another verdict's, or from the first of this one
 	Proof string        // in words
 }
 
