@@ -11,7 +11,7 @@
 //	freeze  A is frozen for twice the lease when it has read the row
 //	renew   A's renewal is held for twice the lease
 //
-// In the last three the order of events is given by files and not by sleeps: B begins when the
+// In the last three the order of events is given by files and not by sleeps: A begins when B could, B when the
 // server has A's lock, and has a long lease; its work lasts until A has ended. libraries.go says what A has to report
 // then, which ops the history has to have and which verdicts there have to be. A deviation
 // makes the exit status 1.

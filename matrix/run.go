@@ -172,8 +172,8 @@ func (l *lab) script(t trial) string {
 			b = append(b, "START_FILE=start")
 		}
 	default:
-		a = []string{"SECTIONS=1", "ATTEMPTS=1", "LEASE_MS=" + ms, "THINK_MS=100", "INSERT=1"}
-		b = []string{"SECTIONS=1", "LEASE_MS=15000", "START_FILE=start", "WAIT_FILE=done"}
+		a = []string{"SECTIONS=1", "ATTEMPTS=1", "LEASE_MS=" + ms, "THINK_MS=100", "INSERT=1", "START_FILE=ready"}
+		b = []string{"SECTIONS=1", "LEASE_MS=15000", "READY_FILE=ready", "START_FILE=start", "WAIT_FILE=done"}
 	}
 	if t.row == renew {
 		a = append(a, "RENEW=1")

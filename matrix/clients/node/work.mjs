@@ -1,7 +1,7 @@
 // The business of these services: a row in Postgres is read, something is done that takes
 // time, and the row is written. What guards it is each service's own affair. The environment says
 // how much, as in ../go/work.
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
@@ -34,6 +34,7 @@ export async function wait(name) {
 
 export async function start() {
   await db.connect();
+  if (process.env.READY_FILE) writeFileSync(process.env.READY_FILE, "");
   await wait("START_FILE");
 }
 

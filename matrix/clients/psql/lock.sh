@@ -81,6 +81,7 @@ DELETE FROM lease WHERE name = 'counter' AND owner = '$owner';
 SQL
 }
 
+[ -z "${READY_FILE:-}" ] || : >"$READY_FILE"
 wait_for "${START_FILE:-}"
 # Each attempt is written when the one before it has been seen to end.
 run=$(mktemp -d)

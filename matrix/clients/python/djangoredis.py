@@ -15,6 +15,7 @@ from django.core.cache import cache  # noqa: E402
 
 db = psycopg2.connect(work.DATABASE_URL)
 db.autocommit = True
+work.ready()
 work.wait("START_FILE")
 counts = work.Counts()
 while counts.more():

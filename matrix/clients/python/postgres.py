@@ -9,6 +9,7 @@ import psycopg2
 import work
 
 db = psycopg2.connect(work.DATABASE_URL)
+work.ready()
 work.wait("START_FILE")
 counts = work.Counts()
 

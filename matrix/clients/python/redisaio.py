@@ -34,6 +34,7 @@ async def section(db, counts, lock):
 async def main():
     client = redis.asyncio.from_url(work.REDIS_URL)
     db = await asyncpg.connect(work.DATABASE_URL)
+    work.ready()
     await wait("START_FILE")
     counts = work.Counts()
     while counts.more():

@@ -10,6 +10,7 @@ import work
 client = redis.Redis.from_url(work.REDIS_URL)
 db = psycopg2.connect(work.DATABASE_URL)
 db.autocommit = True
+work.ready()
 work.wait("START_FILE")
 counts = work.Counts()
 while counts.more():

@@ -47,6 +47,12 @@ def there(file):
     return not file or os.path.exists(file)
 
 
+def ready():
+    """Says that the service could begin."""
+    if os.environ.get("READY_FILE"):
+        open(os.environ["READY_FILE"], "w").close()
+
+
 def wait(name):
     """Waits for a file, twenty seconds at most."""
     end = time.monotonic() + 20

@@ -22,6 +22,7 @@ sections = Integer(ENV.fetch("SECTIONS", 10))
 attempts = Integer(ENV.fetch("ATTEMPTS", 0))
 counts = %w[granted refused renewed unrenewed released unreleased lost wrote].to_h { |name| [name, 0] }
 connection = ActiveRecord::Base.connection
+File.write(ENV["READY_FILE"], "") if ENV["READY_FILE"]
 wait(ENV["START_FILE"])
 
 while counts["granted"] < sections && (attempts.zero? || counts["granted"] + counts["refused"] < attempts)

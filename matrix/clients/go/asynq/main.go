@@ -25,7 +25,7 @@ func main() {
 		defer handled.Add(1)
 		return s.Work(ctx, 1, nil)
 	}
-	serving := os.Getenv("START_FILE") == ""
+	serving := os.Getenv("INSERT") == "1"
 	if serving {
 		work.Must(server.Start(asynq.HandlerFunc(handle)))
 	}

@@ -4,7 +4,8 @@
 // The environment says how much: SECTIONS (10) times, with LEASE_MS (5000) as the lock's lifetime,
 // THINK_MS (2) between read and write, and longer, until the file WAIT_FILE is there. With RENEW=1
 // the lock is renewed meanwhile. A lock that is taken is tried for again, ATTEMPTS times
-// (0: for ever), every RETRY_MS (5), once the file START_FILE is there.
+// (0: for ever), every RETRY_MS (5), once the file START_FILE is there. READY_FILE is
+// made before that.
 package work
 
 import (
@@ -54,6 +55,7 @@ func Start() *Shift {
 	var err error
 	s.db, err = pgx.Connect(context.Background(), os.Getenv("DATABASE_URL"))
 	Must(err)
+	Tell(os.Getenv("READY_FILE"))
 	Await(os.Getenv("START_FILE"))
 	return s
 }
@@ -157,6 +159,13 @@ func (s *Shift) lost(ctx context.Context, err error) error {
 	}
 	s.Lost++
 	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// Tell makes a file.
+func Tell(file string) {
+	if file != "" {
+		Must(os.WriteFile(file, nil, 0o644))
+	}
 }
 
 // Await waits for a file, twenty seconds at most.
