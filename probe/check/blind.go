@@ -220,7 +220,8 @@ type calling struct {
 
 func (c *kase) unknownScripts() {
 	for _, op := range c.ops {
-		if !op.Guessed || op.Term.ID != 0 || !answered(op) || !c.dueOp(op) {
+		// A server that has not the script either has done nothing.
+		if !op.Guessed || op.Term.ID != 0 || !answered(op) || op.Err == "NOSCRIPT" || !c.dueOp(op) {
 			continue
 		}
 		id := lock.IDOf(op)

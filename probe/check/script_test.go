@@ -273,6 +273,8 @@ func (s *script) word(op *lock.Op, w string) error {
 	switch {
 	case strings.HasPrefix(w, "verb="):
 		op.Verb = value
+	case strings.HasPrefix(w, "err="):
+		op.Outcome, op.Err, op.Rows = lock.Failed, value, 0
 	case strings.HasPrefix(w, "until="):
 		op.Until, _ = strconv.ParseInt(value, 10, 64)
 	case strings.Contains(w, "[") || op.Proto == lock.Redis && w[0] != '@' && !isTime(w) && pair:
@@ -298,8 +300,6 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Savepoint = true
 	case w == "rolled-back":
 		op.Outcome = lock.RolledBack
-	case strings.HasPrefix(w, "err="):
-		op.Outcome, op.Err, op.Rows = lock.Failed, value, 0
 	case strings.HasPrefix(w, "since="): // counting requests and replies from 1
 		op.Since, _ = strconv.ParseUint(value, 10, 64)
 	case strings.HasPrefix(w, "rows="):
