@@ -145,7 +145,7 @@ func (a *applying) zadd() {
 	}
 	for ; i+1 < len(a.args); i += 2 {
 		t := a.join(SortedSet, a.arg(i+1))
-		t.nx = nx
+		t.nx, t.xx = nx, xx
 		t.score, _ = readScore(a.arg(i))
 		_, there := t.was.member(t.token)
 		switch {

@@ -14,6 +14,7 @@ func (x *reckoning) effect() Effect {
 	}
 	x.parts = slices.DeleteFunc(x.parts, func(p *part) bool { return p.void })
 	x.settleReleases()
+	x.leaveWaiting()
 	x.refused()
 	e := Effect{Evidence: x.evidence}
 	for _, p := range x.parts[:min(len(x.parts), maxParts)] {
@@ -45,7 +46,7 @@ func (x *reckoning) weigh(k *trace) {
 	named := slices.ContainsFunc(members, given)
 	for _, p := range members {
 		asked := slices.ContainsFunc(k.asked, p.op.Token.Same)
-		p.void = named && !given(p) || !bound && !asked || p.op.Kind == lock.Renew && !asked && !x.isLock(k)
+		p.void = named && !given(p) || !bound && !(asked && k.now.Type == Hash) || p.op.Kind == lock.Renew && !asked && !x.isLock(k)
 	}
 	members = slices.DeleteFunc(members, func(p *part) bool { return p.void })
 	for _, p := range members {
@@ -67,6 +68,22 @@ func (x *reckoning) settleReleases() {
 			p.op.TTL, p.op.Until = 0, 0
 		}
 	}
+}
+
+// leaveWaiting drops releases that are none. Who acquires a lock no longer waits
+// for it, and beside a token that was given others are marks.
+func (x *reckoning) leaveWaiting() {
+	for _, p := range x.parts {
+		if p.op.Kind != lock.Release || !p.op.Member {
+			continue
+		}
+		p.void = slices.ContainsFunc(x.parts, func(q *part) bool {
+			waits := q.op.Kind == lock.Acquire && q.took() && q.k != p.k && q.op.Token.Same(p.op.Token) && !x.isLock(p.k)
+			marks := q.op.Kind == lock.Release && q.k == p.k && x.given(q.op.Token) && !x.given(p.op.Token)
+			return waits || marks
+		})
+	}
+	x.parts = slices.DeleteFunc(x.parts, func(p *part) bool { return p.void })
 }
 
 // reads reports whether the lock says of itself that it is held for reading.
@@ -154,7 +171,7 @@ func (x *reckoning) fence(e *Effect) {
 				op.Fence, op.HasFence = c.value.Int, c.value.IsInt
 			}
 		}
-		if !took && len(e.Ops) == 0 {
+		if !took && len(e.Ops) == 0 && c.k.now.Type == String {
 			op := lock.Op{Kind: lock.Fence, Outcome: lock.Done, DB: c.k.key.DB, Key: c.k.key.Key, FenceKey: c.k.key.Key, Evidence: x.evidence}
 			op.Fence, op.HasFence = c.value.Int, c.value.IsInt
 			e.Ops = append(e.Ops, op)

@@ -120,8 +120,37 @@ const (
 		redis.call('zadd', KEYS[1], 'XX', now + ARGV[1], ARGV[2]) redis.call('pexpire', KEYS[1], ARGV[1] * 3) return 1`
 	luaPermitOff = `return redis.call('zrem', KEYS[1], ARGV[1])`
 	luaOtherDB   = `redis.call('select', ARGV[1]) return redis.call('set', KEYS[1], ARGV[2], 'NX', 'PX', ARGV[3])`
-	luaLimit     = `local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('expire', KEYS[1], ARGV[1]) end return n`
-	luaBucket    = `local b = redis.call('hmget', KEYS[1], 'tokens', 'at') redis.call('hset', KEYS[1], 'tokens', ARGV[1], 'at', ARGV[2])
+	luaStoreOn   = `if redis.call('TYPE', KEYS[1]).ok == 'string' then return false end
+		redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+		if redis.call('ZSCORE', KEYS[1], ARGV[2]) then
+			if not redis.call('ZSCORE', KEYS[1], '__write__') and redis.call('ZCOUNT', KEYS[1], '-inf', '+inf') > 1 then return false end
+		elseif redis.call('ZCOUNT', KEYS[1], '-inf', '+inf') > 0 then return false end
+		redis.call('ZADD', KEYS[1], ARGV[1] + ARGV[3], ARGV[2]) redis.call('ZADD', KEYS[1], ARGV[1] + ARGV[3], '__write__')
+		redis.call('PEXPIREAT', KEYS[1], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]) return true`
+	luaStoreOff = `redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+		if not redis.call('ZSCORE', KEYS[1], ARGV[2]) then return false end
+		redis.call('ZREM', KEYS[1], ARGV[2]) redis.call('ZREM', KEYS[1], '__write__')
+		local last = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+		if last ~= nil then redis.call('PEXPIREAT', KEYS[1], last) end return true`
+	luaFair = `while true do local first = redis.call('lindex', KEYS[2], 0) if first == false then break end
+			if tonumber(redis.call('zscore', KEYS[3], first)) <= tonumber(ARGV[4]) then redis.call('zrem', KEYS[3], first) redis.call('lpop', KEYS[2]) else break end end
+		if redis.call('exists', KEYS[1]) == 0 and (redis.call('exists', KEYS[2]) == 0 or redis.call('lindex', KEYS[2], 0) == ARGV[2]) then
+			redis.call('lpop', KEYS[2]) redis.call('zrem', KEYS[3], ARGV[2])
+			redis.call('hset', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end
+		if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+			redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end
+		if redis.call('zscore', KEYS[3], ARGV[2]) ~= false then return 1 end
+		local ttl = redis.call('pttl', KEYS[1])
+		if redis.call('zadd', KEYS[3], ttl + ARGV[3] + ARGV[4], ARGV[2]) == 1 then redis.call('rpush', KEYS[2], ARGV[2]) end return ttl`
+	luaSignal = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 end
+		redis.call('del', KEYS[2]) redis.call('lpush', KEYS[2], 1) redis.call('pexpire', KEYS[2], ARGV[2])
+		redis.call('del', KEYS[1]) return 0`
+	luaAgainOrNX = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 'OK'
+		else return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) end`
+	luaLater = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT')
+		else return redis.error_reply('NOT LOCKED') end`
+	luaLimit  = `local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('expire', KEYS[1], ARGV[1]) end return n`
+	luaBucket = `local b = redis.call('hmget', KEYS[1], 'tokens', 'at') redis.call('hset', KEYS[1], 'tokens', ARGV[1], 'at', ARGV[2])
 		redis.call('pexpire', KEYS[1], 1000) return b`
 )
 
@@ -285,6 +314,37 @@ func stories() map[string][]step {
 			calling(luaSharedOff, "r", `release "r" guarded B done member`, tokB),
 			calling(luaSoleWriter, "w r", `acquire "w" nx A ttl=1m0s granted`, tokA, min),
 			calling(luaShared, "w r", `acquire "w" nx B refused`, tokB, min),
+		},
+		"Symfony": {
+			calling(luaStoreOn, "k", `acquire "k" nx A granted member until`, "1700000000000", tokA, "300000000000"),
+			calling(luaStoreOn, "k", `acquire "k" nx B refused member`, "1700000000000", tokB, "300000000000"),
+			calling(luaStoreOn, "k", `renew "k" guarded A done member until`, "1700000000000", tokA, "300001000000"),
+			calling(luaStoreOff, "k", `release "k" guarded A done member`, "1700000000000", tokA),
+			calling(luaStoreOff, "k", `release "k" guarded A not-held member`, "1700000000000", tokA),
+		},
+		"Redisson, fair": {
+			calling(luaFair, "k q z", `acquire "k" nx A ttl=1m0s granted member`, min, tokA, "5000", "1700000000000").but(`acquire "k" nx A ttl=1m0s granted member depth=1`),
+			calling(luaFair, "k q z", `acquire "k" nx B refused member`, min, tokB, "5000", "1700000000000"),
+			calling(luaFair, "k q z", `acquire "k" nx B refused member`, min, tokB, "5000", "1700000000000"),
+			plainly("DEL k"),
+			calling(luaFair, "k q z", `acquire "k" nx B ttl=1m0s granted member`, min, tokB, "5000", "1700000000000").but(`acquire "k" nx B ttl=1m0s granted member depth=1`),
+		},
+		"python-redis-lock": {
+			plainly("SET k " + tokA + " NX EX 60"),
+			calling(luaSignal, "k signal", `other "k" not-held`, tokB, min),
+			calling(luaSignal, "k signal", `release "k" guarded A done`, tokA, min),
+			calling(luaSignal, "k signal", `release "k" guarded A not-held`, tokA, min),
+		},
+		"go-zero": {
+			calling(luaAgainOrNX, "k", `acquire "k" nx A ttl=1m0s granted`, tokA, min),
+			calling(luaAgainOrNX, "k", `renew "k" guarded A ttl=1m0s done`, tokA, min),
+			calling(luaAgainOrNX, "k", `acquire "k" nx B ttl=1m0s refused`, tokB, min).but(`acquire "k" nx B refused`),
+		},
+		"Elixir": {
+			plainly("SET k " + tokA + " NX PX 60000"),
+			calling(luaLater, "k", `renew "k" guarded A ttl=1m20s done`, tokA, "80000"),
+			calling(luaLater, "k", `renew "k" guarded A ttl=1m0s not-held`, tokA, min).but(`renew "k" guarded A not-held`),
+			calling(luaLater, "k", `renew "k" guarded B not-held`, tokB, min),
 		},
 		"permits": {
 			calling(luaPermit, "k", `acquire "k" nx A granted member until`, "2", min, tokA),

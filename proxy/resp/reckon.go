@@ -287,12 +287,17 @@ func (x *reckoning) joined(k *trace, t *touch) {
 		op.NX = there == no
 	case t.nx && t.did == no:
 		op.Outcome, p.made = lock.Refused, false
+	case t.did == no && t.xx && x.isLock(k):
+		op.Kind, op.Outcome, op.Guarded = lock.Renew, lock.NotHeld, true
+		p.weak, p.made = false, false
 	case t.did == no:
 		return
-	case there == yes:
+	case there == yes || t.xx:
 		op.Kind, op.Outcome, op.Guarded = lock.Renew, lock.Done, true
+	case there == maybe && !t.nx:
+		op.Outcome = lock.Unknown // it may as well be held for longer now
 	default:
-		op.NX = t.nx || there == no
+		op.NX, op.Outcome = true, took(-there, lock.Granted, lock.Refused)
 	}
 	if there == yes && t.by == 0 && m.Score == t.score && m.Value.Same(t.value) {
 		return

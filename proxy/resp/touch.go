@@ -28,6 +28,7 @@ type touch struct {
 	token    lock.Value
 	value    lock.Value // that was stored, in the key or the member
 	nx       bool       // it stores only what is not there
+	xx       bool       // joins: it sets only a member that is
 	equal    bool       // it acts only if the value is token
 	lease               // that was asked for
 	by       int64      // adds: so much; joins: to a field that counts
