@@ -18,7 +18,7 @@ func (c *kase) resurrected() {
 			if !c.due(t) {
 				continue
 			}
-			if old := t.Again; t.Revived && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() {
+			if old := t.Again; t.Revived && old != nil && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() {
 				c.revived(old, t, terms[:i])
 			}
 			c.revivedAlone(t)
