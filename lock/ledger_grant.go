@@ -141,7 +141,6 @@ func (l *Ledger) newTerm(k *keyState, op *Op) *Term {
 		lease: leaseBy(op, op.TTL), group: k.group, sort: l.decls.sort(k.id.Key)}
 	if old := k.before(op.Token); old != nil && old.Span == LeaseSpan {
 		t.Again, t.Revived = old, old.Release == nil
-		old.Again = nil // nobody looks back further
 	}
 	op.Term = Attribution{ID: t.ID, Confidence: 1}
 	l.terms[t.ID] = t
