@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle conformance matrix soak soak-locks nightly clean
+.PHONY: build demo test check bench fuzz oracle orders conformance matrix soak soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -37,6 +37,9 @@ oracle: ## what is read of SQL, against Postgres's own grammar and regression te
 	./scripts/need.sh cc
 	cd internal/oracle && CGO_ENABLED=1 go vet . && CGO_ENABLED=1 go run .
 
+orders: ## the judge against every order of 150,000 histories, and of as many of a lock's key; porcupine beside it
+	ORDERS=150000 go test ./probe/check -run 'Orders|EveryOrder|Porcupine' -v -timeout 2h
+
 conformance: ## the public suites of Postgres, pgx and Redis through lockfaultd, byte for byte
 	./scripts/need.sh redis postgres cc suites
 	go run ./conformance $(CONFORMANCE)
@@ -53,7 +56,7 @@ soak-locks: ## 200,000 sections under these locks, with pauses that none of them
 	./scripts/need.sh redis postgres matrix
 	go run ./matrix -soak 200000 -labs 3 $(MATRIX)
 
-nightly: conformance matrix soak soak-locks oracle ## what takes too long for every change
+nightly: conformance matrix soak soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

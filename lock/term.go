@@ -148,6 +148,15 @@ func (t *Term) Held() Instant {
 	return t.majority(0, func(v *Vote) Instant { return v.held() })
 }
 
+// Clock returns where the lease ends by the clock alone, whatever the owner was
+// answered: LeaseEnd without Gone.
+func (t *Term) Clock() Interval {
+	if t.Votes != nil {
+		return t.LeaseEnd
+	}
+	return t.clock()
+}
+
 func (t *Term) settle() {
 	if t.Votes != nil {
 		t.LeaseEnd = Interval{

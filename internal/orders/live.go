@@ -53,8 +53,9 @@ func sets(op *lock.Op, column string) bool {
 	return slices.ContainsFunc(op.SQL.Set, func(a lock.Assign) bool { return a.Column == column })
 }
 
-// sourcesOf lists what the i-th op's assignment depends on: of each cell the last
-// that its section had read of it.
+// sourcesOf lists what the i-th op's assignment depends on: of each cell of the column,
+// where that is given, the last that its section had read of it; else of its own cell,
+// where the very text that was read is written.
 func (s *search) sourcesOf(i int, a lock.Assign) []live {
 	w := s.h.Ops[i]
 	section := s.txs[s.of[i]].section
@@ -71,7 +72,7 @@ func (s *search) sourcesOf(i int, a lock.Assign) []live {
 	var out []live
 	for k, l := range last {
 		named := k.column == a.Column && slices.Contains(s.h.Named, a.Column)
-		copied := l.val.text != "" && l.val == valueOf(a.Value)
+		copied := l.val.text != "" && l.val == valueOf(a.Value) && k == cell{rowOf(w), a.Column}
 		if named || copied {
 			out = append(out, l)
 		}

@@ -30,14 +30,18 @@ func (c *kase) unheard(t *lock.Term) bool {
 	if g.D != 0 || g.R == 0 || t.Span == lock.TxSpan || t.Release != nil || t.Released != nil || t.Renewals > 0 {
 		return false
 	}
-	return len(c.ofTerm[t.ID].ops) == 0 && c.gone(t)
+	over := c.ended[t.Session] >= t.Grant.F && c.ended[t.Session] != 0
+	return len(c.ofTerm[t.ID].ops) == 0 && (over || c.usedAfter(t) != nil)
 }
 
-// gone reports whether the client's connection was over, or was used for something
-// else, so that the answer can reach it no more.
-func (c *kase) gone(t *lock.Term) bool {
-	return c.ended[t.Session] >= t.Grant.F && c.ended[t.Session] != 0 ||
-		slices.ContainsFunc(c.ops, func(op *lock.Op) bool { return op.Session == t.Session && op.Seq > t.Grant.ReplySeq && op.R != 0 })
+// usedAfter returns an op that shows that the client used its connection for
+// something else, so that the answer can reach it no more.
+func (c *kase) usedAfter(t *lock.Term) *lock.Op {
+	i := slices.IndexFunc(c.ops, func(op *lock.Op) bool { return op.Session == t.Session && op.Seq > t.Grant.ReplySeq && op.R != 0 })
+	if i < 0 {
+		return nil
+	}
+	return c.ops[i]
 }
 
 // retaken reports whether the same client was granted the lock with the same token
@@ -52,7 +56,7 @@ func (c *kase) ghost(t *lock.Term) {
 		p := let("A be %s, which the server granted between %s and %s.", holder(t), ms(t.Grant.F), ms(t.Grant.R))
 		p.say("Then the lock is A's %s.", untilWhen(t))
 		p.say("However the answer was not delivered, since its client had gone or had asked for something else: nobody works under A, and nobody was seen to release it.")
-		return p, Verdict{Terms: []lock.TermID{t.ID}}, []*lock.Op{t.Grant}
+		return p, Verdict{Terms: []lock.TermID{t.ID}}, []*lock.Op{t.Grant, c.usedAfter(t)}
 	})
 }
 

@@ -17,9 +17,11 @@ func keyShapeOf(seed uint64) orders.KeyShape {
 		NoNX: seed/3%4 == 1, BlindDelete: seed/5%3 == 1, BlindRenew: seed/7%3 == 1, Cuts: []int{0, 2}[seed/11%2]}
 }
 
-func judgeKey(ops []*lock.Op) Result {
-	return Judge(Input{Ops: ops, Declarations: []lock.Declaration{{Key: "lock:c", Declared: true}}})
+func inputOfKey(ops []*lock.Op) Input {
+	return Input{Ops: ops, Declarations: []lock.Declaration{{Key: "lock:c", Declared: true}}}
 }
+
+func judgeKey(ops []*lock.Op) Result { return Judge(inputOfKey(ops)) }
 
 // A score counts how often something is so in the orders of a history, and what the
 // judge said of it: of each code, by the one and the other.

@@ -25,24 +25,27 @@ func (c *kase) overrun(t *lock.Term) {
 			p.say("It was renewed %d times.", t.Renewals)
 		}
 		level := Proven
-		if gone := t.Gone; gone != nil && t.LeaseEnd.Latest == gone.R {
+		gone, clock := t.Gone, t.Clock()
+		if gone == nil || op.F > clock.Latest || t.LeaseEnd.Latest != gone.R {
+			gone = nil
+			p.say("Then its lease ended between %s and %s.", ms(clock.Earliest), ms(clock.Latest))
+			p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(clock.Latest)))
+		} else {
 			p.say("Then its lease had ended, or its key was lost, by %s, since its %s was answered that it held nothing.", ms(gone.R), named(gone))
 			if c.takenAway(t, gone) {
 				level = Likely
 				p.say("Someone else may have removed it, so this is not proven.")
 			}
-		} else {
-			p.say("Then its lease ended between %s and %s.", ms(t.LeaseEnd.Earliest), ms(t.LeaseEnd.Latest))
+			p.say("However A's %s was forwarded at %s, %s later.", named(op), ms(op.F), span(op.F.Sub(gone.R)))
 		}
-		p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(t.LeaseEnd.Latest)))
 		if t.GuessedLease {
 			level = Likely
 			p.say("Its last renewal was read off the arguments of a script that was not seen, so this is not proven.")
-		} else if doubt := c.clockDoubt(t); doubt != "" && level == Proven && (t.Gone == nil || t.LeaseEnd.Latest != t.Gone.R) {
+		} else if doubt := c.clockDoubt(t); doubt != "" && level == Proven && gone == nil {
 			level = Likely
 			p.say("%s, so this is not proven.", doubt)
 		}
-		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, op)
+		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, append(c.ofOthers(t), t.Grant, op)...)
 		return
 	}
 	if lost := t.Lost; lost != nil && !c.takenAway(t, lost) {
@@ -51,6 +54,21 @@ func (c *kase) overrun(t *lock.Term) {
 		p.say("When that was is not known from below, so this is not proven by the clock.")
 		c.emit(t.Lock, Verdict{Code: "LF101", Level: Likely, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, lost)
 	}
+}
+
+// ofOthers lists the term's renewals that moved the lease of another, with the grants
+// of that: without these they would have moved the term's own.
+func (c *kase) ofOthers(t *lock.Term) []*lock.Op {
+	var out []*lock.Op
+	for _, op := range c.renewals()[t.ID] {
+		if op.Outcome != lock.Done || op.Compares() || op.Kind != lock.Renew {
+			continue
+		}
+		if o := c.removedOther(t.Lock, op); o != nil {
+			out = append(out, o.Grant, op)
+		}
+	}
+	return out
 }
 
 // actedLate returns the first op of the term, a write before others, that was
@@ -134,12 +152,23 @@ func (c *kase) belief(t *lock.Term) (lock.Interval, bool) {
 		return lock.Interval{}, false
 	}
 	end := t.ReleaseAt
-	if t.Release == nil {
-		for _, op := range c.ofTerm[t.ID].ops {
-			end = max(end, op.A)
-		}
+	if last := c.lastAct(t); last != nil {
+		end = last.A
 	}
 	return lock.Interval{Earliest: t.Grant.D, Latest: end}, end > t.Grant.D
+}
+
+// lastAct returns the last thing that a holder did which asked for no release.
+func (c *kase) lastAct(t *lock.Term) (last *lock.Op) {
+	if t.Release != nil {
+		return nil
+	}
+	for _, op := range c.ofTerm[t.ID].ops {
+		if last == nil || op.A > last.A {
+			last = op
+		}
+	}
+	return last
 }
 
 // listed is how many overlaps the facts list.
@@ -175,7 +204,7 @@ func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 		} else {
 			p.say("However the lock is to admit one at a time.")
 		}
-		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant}
+		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant, c.lastAct(a), c.lastAct(b)}
 	})
 	if removedByAnother(a) && a.Released.F <= b.Grant.R {
 		c.follows(m, level)

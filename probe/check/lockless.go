@@ -22,7 +22,7 @@ func (c *kase) lockless() {
 		for _, id := range sortedLocks(s.refused) {
 			if byTable, certain := c.guarded(id, w); byTable || certain {
 				s.certain = certain
-				c.lockless1(id, s)
+				c.lockless1(id, s, w)
 			}
 		}
 	}
@@ -58,13 +58,19 @@ func (c *kase) guarded(id lock.LockID, w *write) (byTable, certain bool) {
 
 // writtenUnder reports whether a term of the lock wrote the cell for sure.
 func (c *kase) writtenUnder(id lock.LockID, k cell) bool {
-	return slices.ContainsFunc(c.written[k], func(x *write) bool {
-		t := c.byID[x.op.Term.ID]
-		return t != nil && t.Lock == id && x.op.Term.Sure()
-	})
+	return c.writeUnder(id, k) != nil
 }
 
-func (c *kase) lockless1(id lock.LockID, s stray) {
+func (c *kase) writeUnder(id lock.LockID, k cell) *lock.Op {
+	for _, x := range c.written[k] {
+		if t := c.byID[x.op.Term.ID]; t != nil && t.Lock == id && x.op.Term.Sure() {
+			return x.op
+		}
+	}
+	return nil
+}
+
+func (c *kase) lockless1(id lock.LockID, s stray, w *write) {
 	c.lawless[s.op] = true
 	if c.piled("LF308", Proven, id, s.op.Actor, 1) {
 		return
@@ -75,8 +81,16 @@ func (c *kase) lockless1(id lock.LockID, s stray) {
 	p.say("Then its process held no lock when it sent W at %s, and the last answer it had about %s was that of %s, at %s: %s.",
 		ms(op.A), id, named(refusal), ms(refusal.R), outcomeOf(refusal))
 	p.say("However the lock protects what W wrote.")
+	cited := []*lock.Op{refusal, op}
+	for _, a := range w.op.SQL.Set {
+		if by := c.writeUnder(id, cell{v.Table, w.row, a.Column}); by != nil {
+			p.say("Its sections write that row, as %s of %s.", named(by), holder(c.byID[by.Term.ID]))
+			cited = append(cited, c.byID[by.Term.ID].Grant, by)
+			break
+		}
+	}
 	doubt := c.locklessDoubt(id, s, refusal)
-	f := c.pile(c.emit(id, with(v, p), refusal, op), s.op.Actor, "")
+	f := c.pile(c.emit(id, with(v, p), cited...), s.op.Actor, "")
 	f.doubt = func() string {
 		if doubt == "" && c.carry.manyTasks(op.Actor) {
 			return severalTasks

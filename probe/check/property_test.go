@@ -9,14 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/internal/orders"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"pgregory.net/rapid"
 )
 
-// anyInput draws a simulated run, or a golden history.
+// anyInput draws a simulated run, a golden history, or one of those that are compared
+// with every order.
 func anyInput(t *rapid.T) Input {
 	paths, _ := filepath.Glob("testdata/*/*.txt")
-	if rapid.Bool().Draw(t, "golden") {
+	switch rapid.IntRange(1, 4).Draw(t, "source") {
+	case 1:
+		seed := rapid.Uint64().Draw(t, "seed")
+		return inputOfKey(orders.DrawKey(seed, keyShapeOf(seed)))
+	case 2, 3:
 		s, err := readScript(rapid.SampledFrom(paths).Draw(t, "path"))
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +35,9 @@ func anyInput(t *rapid.T) Input {
 		broken: rapid.SampledFrom([]string{"", "", "no-nx", "blind-del"}).Draw(t, "broken"),
 		pauses: rapid.SampledFrom([]float64{0.1, 0.3}).Draw(t, "pauses"), pause: 800 * time.Millisecond, latency: 5 * time.Millisecond,
 	})
-	return s.input()
+	in := s.input()
+	in.Declarations = []lock.Declaration{{Key: "lock:counter", Table: "counter", FenceColumn: "fence"}}
+	return in
 }
 
 func copied(in Input) Input {
