@@ -87,7 +87,6 @@ type connState struct {
 	wrote   []*Term     // pinned by it
 	leases  []effect    // what the transaction did to lease tables
 	endings []ending    // ends of transactions without an answer
-	seen    Instant     // when an answer last showed that its transaction and session go on
 	asked   []question  // ops without an answer that need their term
 	// renewals that have no answer yet, and the term that each would move
 	renewals []renewal
@@ -209,7 +208,7 @@ func (l *Ledger) Closed(session uint64, at Instant) {
 	delete(a.sessions, session)
 	delete(a.writing, session)
 	for _, t := range slices.Concat(conn.inTx, conn.spans) {
-		t.last(conn.seen, Never)
+		t.last(0, Never)
 		l.end(t, at, Closed)
 	}
 	l.unpin(conn)

@@ -62,7 +62,7 @@ func (l *Ledger) enter(conn *connState, op *Op) {
 		return
 	}
 	for _, t := range slices.Clone(conn.inTx) {
-		t.last(conn.seen, Never)
+		t.last(0, Never)
 		l.end(t, op.A, Released)
 	}
 	l.unpin(conn)
@@ -93,7 +93,6 @@ func (c *connState) goesOn(op *Op) {
 	if op.Proto != Postgres || op.Outcome == Failed || op.Outcome == Unknown || op.Outcome == Pending {
 		return
 	}
-	c.seen = max(c.seen, op.F)
 	for _, t := range c.spans {
 		t.last(op.F, Never)
 	}

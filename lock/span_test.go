@@ -272,7 +272,7 @@ func TestALeaseInATransactionThatIsRolledBack(t *testing.T) {
 	l := newTape()
 	l.do(10, leaseOp(Acquire, "A", 1, 4, l.v("ta")), Granted)
 	l.do(20, pg(Rollback, "A", 1, 4), Done)
-	if got := l.Term(1); got.EndBy != Undone || got.Dead(900*ms) || got.Held() != 0 {
+	if got := l.Term(1); got.EndBy != Undone || got.Dead(5000*ms) || got.Held() != 0 {
 		t.Errorf("it was never there: %+v", got)
 	}
 	l.do(30, pg(Begin, "A", 1, 5), Done)
@@ -288,6 +288,58 @@ func TestALeaseInATransactionThatIsRolledBack(t *testing.T) {
 	l.do(70, pg(Rollback, "A", 1, 6), Done)
 	if got := l.Term(2); got.Released != nil {
 		t.Errorf("the release was undone: %+v", got)
+	}
+	del := leaseOp(Release, "B", 5, 1, Value{})
+	del.Guarded = false
+	l.do(80, del, Done)
+	if got := l.Term(2); got.Released != del {
+		t.Errorf("so that it was there to be removed: %+v", got)
+	}
+	l.do(90, leaseOp(Acquire, "A", 1, 7, l.v("tc")), Granted)
+	if got := l.Term(3).Held(); got != 0 {
+		t.Errorf("of a transaction that began unseen it is not known since when it is: %v", got)
+	}
+}
+
+func TestALeaseInAPartThatIsRolledBack(t *testing.T) {
+	l := newTape()
+	l.do(5, pg(Begin, "A", 1, 4), Done)
+	l.do(10, leaseOp(Acquire, "A", 1, 4, l.v("ta")), Granted)
+	second := leaseOp(Acquire, "A", 1, 4, l.v("tb"))
+	second.Key = "lease:locks:y"
+	l.do(20, second, Granted)
+	back := pg(Rollback, "A", 1, 4)
+	back.Savepoint, back.Since = true, second.Seq
+	l.do(30, back, Done)
+	if l.Term(2).EndBy != Undone || !l.Term(1).Open() {
+		t.Errorf("%+v %+v", l.Term(1), l.Term(2))
+	}
+	l.do(40, pg(Rollback, "A", 1, 4), Done)
+	if l.Term(1).EndBy != Undone {
+		t.Errorf("%+v", l.Term(1))
+	}
+}
+
+func TestAnErrorShowsNothingToBeThere(t *testing.T) {
+	l := newTape()
+	l.do(10, inTx(Acquire, "A", 1, 4, "row:t:x"), Granted)
+	failed, lost := statement(Read, "A", 1, 4), statement(Write, "A", 1, 4)
+	l.do(20, failed, Failed)
+	l.do(25, lost, Unknown)
+	if got := l.Term(1).Held(); got != 10*ms {
+		t.Errorf("it was last seen at %v", got)
+	}
+	l.do(28, statement(Write, "A", 1, 9), Done)
+	l.do(30, statement(Write, "A", 1, 9), Done)
+	l.do(40, inTx(Acquire, "A", 1, 9, "row:t:x"), Granted)
+	if got := l.Term(1); got.Open() || got.Held() != 10*ms {
+		t.Errorf("another transaction shows nothing of it: %v", got.Held())
+	}
+	took, other := l.ask(50, inTx(Acquire, "A", 1, 9, "row:t:y")), l.ask(50, statement(Read, "A", 1, 9))
+	other.Term = Attribution{}
+	l.answer(51, took, Granted)
+	if l.answer(52, other, Failed); other.Term.ID != 0 {
+		t.Errorf("a statement that failed took nothing: %+v", other.Term)
 	}
 }
 
