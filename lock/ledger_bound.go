@@ -158,6 +158,7 @@ func (l *Ledger) drop(t *Term) {
 		l.ballots.drop(t.ballot)
 	}
 	remove(l.tokens, t.Token.Hash, t)
+	remove(l.tokens, t.first.Hash, t)
 	if t.HasFence {
 		remove(l.fences, fenceID(t.Fence), t)
 	}
@@ -168,6 +169,7 @@ func (l *Ledger) drop(t *Term) {
 
 func (k *keyState) drop(t *Term) {
 	remove(k.byToken, tokenText(t.Token), t)
+	remove(k.byToken, tokenText(t.first), t)
 	k.recent = without(k.recent, t)
 	if k.current == t {
 		k.current = nil

@@ -5,6 +5,10 @@ import (
 	"slices"
 )
 
+// tells reports whether the op tells which term it is meant for by its token, be it
+// only that its client has seen it there.
+func (op *Op) tells() bool { return op.names() || op.Racy && op.Token.Known() }
+
 // names reports whether the op acts on the lock only if its token is there.
 func (op *Op) names() bool { return op.Compares() || op.Member && op.Token.Known() }
 
@@ -14,7 +18,7 @@ func (l *Ledger) requestRelease(op *Op) {
 		return
 	}
 	id := IDOf(op)
-	if op.Compares() {
+	if op.tells() {
 		l.comparedStore(id, op)
 	}
 	k := l.keys[id]
@@ -55,7 +59,7 @@ func (l *Ledger) asked(t *Term, op *Op) {
 // had there. What spans a session is released on that; a process that asks on
 // another one means its own all the same.
 func (l *Ledger) owner(k *keyState, op *Op) *Term {
-	if op.names() {
+	if op.tells() {
 		return k.ofToken(op)
 	}
 	var found *Term

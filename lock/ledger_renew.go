@@ -7,7 +7,7 @@ type renewal struct {
 
 func (l *Ledger) requestRenew(op *Op) {
 	l.counters.expires(l, op)
-	if op.Compares() {
+	if op.tells() {
 		l.comparedStore(IDOf(op), op)
 	}
 	k := l.keys[IDOf(op)]
@@ -40,7 +40,7 @@ func (l *Ledger) renewed(k *keyState, op *Op) []*Term {
 			out = append(out, t)
 		}
 	}
-	if k.current != nil && !k.current.Open() {
+	if k.current != nil && (!k.current.Open() || k.current.Votes != nil) {
 		out = append(out, k.current)
 	}
 	return out
@@ -113,19 +113,37 @@ func (k *keyState) overtaken(t *Term) {
 
 // renew moves a lease's end. What was answered to a holder whose lease had certainly
 // ended re-created the lock: a server moves the end of nothing. So did a plain SET
-// over the key of another.
+// over the key of another, and one that creates only.
 func (l *Ledger) renew(k *keyState, t *Term, op *Op) {
 	lapsed := op.names() && !op.Guessed && t.Span == LeaseSpan && t.TTL > 0 && t.Grant.Evidence != FromArguments
-	if t.Votes == nil && (lapsed && t.Dead(op.F) || op.Kind == Store && (t.Dead(op.F) || k.current != t)) {
+	if t.Votes == nil && (lapsed && t.Dead(op.F) || op.Kind == Store && (op.NX || t.Dead(op.F) || k.current != t)) {
 		l.grant(k, op)
 		return
 	}
 	l.moved(t, op)
 	t.GuessedLease = op.Guessed
+	if k.current == t && !op.tells() && op.Kind == Renew && op.Token.Known() && sameClient(t.Session, t.Actor, op) {
+		k.rename(t, op.Token)
+	}
 	if t.TTL == 0 {
 		t.TTL = op.TTL
 	}
 	t.Renewals++
+}
+
+// rename notes that a renewal stored another token: from here on the lock is
+// released by that, and what was sent before may still name the first.
+func (k *keyState) rename(t *Term, token Value) {
+	if t.Token.Same(token) {
+		return
+	}
+	if old := tokenText(t.Token); old != tokenText(t.first) && t.first.Known() {
+		remove(k.byToken, old, t)
+	} else {
+		t.first = t.Token
+	}
+	t.Token = token
+	k.byToken[tokenText(token)] = append(k.byToken[tokenText(token)], t)
 }
 
 // moved notes that an answered op set the lease anew.

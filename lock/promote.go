@@ -50,7 +50,7 @@ func (l *Ledger) replyStore(op *Op) {
 
 func (l *Ledger) grantStore(k *keyState, op *Op) {
 	k.group.sortedBy(op)
-	if cur := k.current; cur != nil && cur.Votes == nil && cur.Token.Same(op.Token) && cur.Session == op.Session {
+	if cur := k.current; cur != nil && !op.NX && cur.Votes == nil && cur.Token.Same(op.Token) && cur.Session == op.Session {
 		l.moved(cur, op)
 		cur.Renewals++
 		return

@@ -145,3 +145,118 @@ func TestASurveyTellsDataFromLocks(t *testing.T) {
 		t.Errorf("mostly others compare it: %+v", l.Terms())
 	}
 }
+
+// The client stores a value of its own with each renewal, and compares the last.
+func TestARenewalMayStoreAnotherToken(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "t1")
+	for i, token := range []string{"t2", "t3"} {
+		op := l.release("A", 1, token)
+		op.Kind, op.Verb, op.Guarded, op.TTL = Renew, "SET", false, 500*time.Millisecond
+		want(t, l.do(Instant(100*i+100), op, Done), 1, 1)
+	}
+	if got := l.Term(1); got.Renewals != 2 || !got.Token.Same(l.v("t3")) {
+		t.Fatalf("%+v", got)
+	}
+	want(t, l.do(300, l.write("B", 2, Assign{Column: "by", Value: l.v("t1")}), Done), 1, 1)
+	if op := l.do(310, l.release("B", 3, "t2"), NotHeld); op.Term.ID != 0 {
+		t.Errorf("of those between nothing is kept: %+v", op.Term)
+	}
+	gone := l.do(320, l.release("A", 1, "t3"), Done)
+	if got := l.Term(1); got.Released != gone || got.Open() {
+		t.Errorf("%+v", got)
+	}
+	churn(l, 400, 2*maxTerms)
+	if k := l.keys[LockID{Key: "lock:c"}]; l.Term(1) != nil || k != nil && len(k.byToken) != 0 || len(l.tokens[l.v("t1").Hash]) != 0 {
+		t.Error("it is not forgotten by all its tokens")
+	}
+	l.acquire(5000, "A", 1, "u1")
+	l.acquire(5510, "B", 2, "u2")
+	op := l.release("A", 1, "u3")
+	op.Kind, op.Guarded, op.TTL = Renew, false, 500*time.Millisecond
+	l.do(5600, op, Done)
+	if got := l.Terms(); !got[len(got)-1].Token.Same(l.v("u2")) {
+		t.Error("it was not its own to rename")
+	}
+}
+
+// A field that is only set if it is not there says that its holder had lost it.
+func TestAMemberThatIsStoredAnew(t *testing.T) {
+	l := newTape()
+	field := func(at Instant, out Outcome) *Op {
+		op := member(l, Store, "A", 1, "ta")
+		op.Verb, op.NX, op.Guarded, op.Evidence = "HSETNX", true, false, FromWire
+		return l.do(at, op, out)
+	}
+	field(10, Done)
+	l.do(20, member(l, Release, "A", 1, "ta"), Done)
+	if len(l.Terms()) != 1 || l.Term(1).Open() || !l.Term(1).Member {
+		t.Fatalf("%+v", l.Terms())
+	}
+	field(30, Done)
+	field(40, Refused)
+	if got := l.Term(2); len(l.Terms()) != 2 || got.Renewals != 0 || !got.Open() || got.LeaseEnd.Latest == Never {
+		t.Fatalf("%+v", got)
+	}
+	field(50, Done)
+	if got := l.Term(3); got == nil || !got.Revived || got.Again != l.Term(2) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The value is the deadline, by the client's clock; whoever finds it past takes over.
+func TestATimestampLock(t *testing.T) {
+	l := newTape()
+	deadline := func(at Instant, actor string, session uint64, kind Kind, verb string, until int64, out Outcome) *Op {
+		op := &Op{Session: session, Actor: actor, Proto: Redis, Kind: kind, Verb: verb, Key: "lock:c", NX: verb == "SETNX",
+			Token: Value{Int: until, IsInt: true}, Until: until, TTL: time.Duration(until-int64(at)) * time.Millisecond}
+		return l.do(at, op, out)
+	}
+	deadline(10, "A", 1, Acquire, "SETNX", 510, Granted)
+	if e := l.Term(1).LeaseEnd; e.Earliest < 500*ms || e.Earliest > 505*ms || e.Latest < 515*ms || e.Latest > 520*ms {
+		t.Errorf("it ends by two clocks: %v", e)
+	}
+	deadline(20, "B", 2, Acquire, "SETNX", 520, Refused)
+	deadline(400, "A", 1, Renew, "SET", 900, Done)
+	if got := l.Term(1); got.Renewals != 1 || got.LeaseEnd.Earliest < 890*ms || got.Token.Int != 900 {
+		t.Errorf("%+v", got)
+	}
+	taken := deadline(950, "B", 2, Acquire, "GETSET", 1450, Granted)
+	if got := l.Term(2); taken.Term.ID != 2 || !l.Term(1).Open() || got.Again != nil || got.Sort() != Exclusive {
+		t.Errorf("%+v", got)
+	}
+	if w := l.do(960, l.write("B", 3, Assign{Column: "n", Value: Value{Int: 900, IsInt: true}}), Done); w.Term.ID != 2 {
+		t.Errorf("a number is no token of a statement: %+v", w.Term)
+	}
+	gone := l.do(970, &Op{Session: 2, Actor: "B", Proto: Redis, Kind: Release, Verb: "DEL", Key: "lock:c"}, Done)
+	if got := l.Term(2); got.Released != gone || got.Open() {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A client that gets the value, compares it and deletes the key is its storer all
+// the same, though it takes away whatever is there by then.
+func TestAClientComparesItself(t *testing.T) {
+	l := newTape()
+	racy := func(kind Kind, token string) *Op {
+		op := l.release("A", 1, token)
+		op.Kind, op.Verb, op.Guarded, op.Racy, op.TTL = kind, "DEL", false, true, 500*time.Millisecond
+		return op
+	}
+	stored := []*Op{store(l, 1, "A", "ta"), store(l, 2, "B", "tb")}
+	l.do(10, stored[0], Done)
+	l.do(600, stored[1], Done)
+	gone := l.do(610, racy(Release, "ta"), Done)
+	if got := l.Terms(); len(got) != 2 || gone.Term.ID != got[0].ID || got[0].Release != gone || got[0].Released != nil || got[1].Released != gone {
+		t.Errorf("it is A's release, and removed B's key: %+v", got)
+	}
+	if s := surveyOf(nil, stored[0], racy(Release, "ta")); !s.locks[LockID{Key: "lock:c"}] {
+		t.Error("a survey finds it too")
+	}
+	l.do(700, store(l, 1, "A", "tc"), Done)
+	l.do(710, racy(Renew, "tc"), Done)
+	l.do(720, racy(Renew, "other"), Done)
+	if got := l.Term(3); !got.Token.Same(l.v("tc")) {
+		t.Errorf("what it compared is not what it stores: %+v", got)
+	}
+}

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +43,9 @@ type servers struct {
 }
 
 // Servers tells the ledger how many Redis servers the proxies stand before. A
-// quorum is a majority of those, or of as many as it has seen ops of.
-func (l *Ledger) Servers(n int) { l.servers.told = n }
+// quorum is a majority of as many as were declared, or else of those, or of as many
+// as it, or the survey that it learned from, has seen ops of.
+func (l *Ledger) Servers(n int) { l.servers.told = max(l.servers.told, n) }
 
 func (s *servers) meet(op *Op) {
 	if op.Proto == Redis && len(s.names) < maxVotes && !slices.Contains(s.names, op.Upstream) {
@@ -110,7 +112,7 @@ func (l *Ledger) quorumOf(op *Op) (LockID, int) {
 	id := LockID{Quorum, op.DB, op.Key}
 	declared := l.decls.quorum(op.Key)
 	if n := l.servers.count(); n > 1 && (declared > 1 || len(l.quorums) > 0 && l.quorums[shapeOf(id)]) {
-		return id, max(n, declared)
+		return id, cmp.Or(declared, n)
 	}
 	for name := range familiesOf(op) {
 		if declared > 1 {

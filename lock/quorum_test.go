@@ -278,3 +278,30 @@ func TestQuorumsAreBounded(t *testing.T) {
 		t.Errorf("%d acquisitions", len(l.ballots.all))
 	}
 }
+
+func TestWhatWasDeclaredOfAQuorumHolds(t *testing.T) {
+	l := newTape(Declaration{Key: "job", Quorum: 3})
+	l.Servers(6) // some of which serve something else
+	l.do(10, node(l, Acquire, 0, "ta"), Granted)
+	l.do(11, node(l, Acquire, 1, "ta"), Granted)
+	if len(l.Terms()) != 1 {
+		t.Error("two of three")
+	}
+	l = newTape()
+	l.Servers(5)
+	l.quorums.add(shapeOf(jobQuorum))
+	for n := range 2 {
+		l.do(10, node(l, Acquire, n, "ta"), Granted)
+	}
+	if len(l.Terms()) != 0 {
+		t.Error("two of five")
+	}
+	s := NewSurvey(nil)
+	for n := range 5 {
+		s.Add(&Op{Proto: Redis, Upstream: strconv.Itoa(n)})
+	}
+	l = newTape()
+	if l.Learn(s); l.servers.count() != 5 {
+		t.Error("a survey has met five")
+	}
+}

@@ -19,6 +19,7 @@ type Survey struct {
 	tokens fifo[string, *surveyedToken]
 	actors fifo[string, *surveyedActor]
 
+	servers  servers
 	quorums  map[LockID]bool
 	families map[LockID]*surveyedFamily
 }
@@ -123,6 +124,7 @@ func NewSurvey(decls []Declaration) *Survey {
 
 // Add takes in a finished op, which it does not keep.
 func (s *Survey) Add(op *Op) {
+	s.servers.meet(op)
 	switch op.Kind {
 	case Acquire, Store:
 		if !s.decls.ignored(op.Key) {
@@ -177,11 +179,11 @@ func (s *Survey) gave(op *Op) {
 	if op.Member {
 		s.key(id).shows(g, op)
 	}
-	if g.kept && (s.locks[id] || !op.Compares()) {
+	if g.kept && (s.locks[id] || !op.tells()) {
 		return
 	}
 	k := s.key(id)
-	if !op.names() {
+	if !op.tells() {
 		k.droppers.add(use{text: op.Actor})
 		_, taken := k.takers.has(use{text: op.Actor})
 		g.kept = g.kept || taken
@@ -266,6 +268,7 @@ func (s *Survey) group(id LockID) *surveyedGroup {
 // Learn tells the ledger what a survey of the whole history found. It comes
 // before the first op.
 func (l *Ledger) Learn(s *Survey) {
+	l.Servers(s.servers.count())
 	for id := range s.locks {
 		l.promoted.add(id)
 	}

@@ -50,7 +50,7 @@ const (
 type Term struct {
 	ID      TermID
 	Lock    LockID
-	Token   Value
+	Token   Value // as it was stored last
 	Actor   string
 	Session uint64
 	TTL     time.Duration // lifetime asked for; 0: none
@@ -106,7 +106,8 @@ type Term struct {
 	Marker bool
 
 	lease
-	reread  bool // Grant is a copy from before it was delivered
+	first   Value // the token of the grant, where a renewal stored another
+	reread  bool  // Grant is a copy from before it was delivered
 	group   *groupState
 	sort    Sort  // as declared
 	steps   int   // releases in flight that do not end it, unless their answer says so
