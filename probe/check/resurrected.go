@@ -32,18 +32,31 @@ func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
 	if level == "" {
 		return
 	}
-	var other *lock.Term
-	for _, o := range before {
-		if o.Grant.F >= old.Grant.R && o.Grant.R <= t.Grant.F && !sameHolder(o, t) {
-			other = o
-		}
-	}
-	switch {
+	switch other := grantedBetween(old, t, before); {
 	case other != nil:
 		c.revival(old, t.Grant, other, level)
 	case old.Dead(t.Grant.F):
 		c.revival(old, t.Grant, nil, level)
 	}
+}
+
+// grantedBetween returns the last of the terms that was certainly granted to
+// another holder between a term and the one that revived it; nil: none was.
+func grantedBetween(old, t *lock.Term, before []*lock.Term) (other *lock.Term) {
+	for _, o := range before {
+		if o.Grant.F >= old.Grant.R && o.Grant.R <= t.Grant.F && !sameHolder(o, t) {
+			other = o
+		}
+	}
+	return other
+}
+
+// revives reports whether a term is the resurrection of its client's own lock
+// over another's grant, which is LF303 and no grant that the server gave twice.
+func (c *kase) revives(t *lock.Term) bool {
+	old := t.Again
+	return t.Revived && old != nil && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() &&
+		revivalLevel(t.Grant) == Proven && grantedBetween(old, t, c.terms[t.Lock]) != nil
 }
 
 // revivalLevel says how sure it is that a grant was asked for as a renewal. A
