@@ -249,9 +249,8 @@ func TestCallsAreBounded(t *testing.T) {
 // What the calls of libraries do comes out the same with and without what their
 // texts suggest: a witness corrects that.
 func TestCallsOfStories(t *testing.T) {
-	for name, steps := range stories() {
-		for _, effectsOnly := range []bool{true, false} {
-			l := newLab(t)
+	for _, effectsOnly := range []bool{true, false} {
+		eachStory(t, func(t *testing.T, l *lab, steps []step) {
 			l.shadow.Whole()
 			o := testOptions()
 			o.Witnessed, o.EffectsOnly, o.Scripts = true, effectsOnly, l.scripts
@@ -287,9 +286,9 @@ func TestCallsOfStories(t *testing.T) {
 				slices.Sort(out)
 				slices.Sort(want)
 				if strings.Join(out, "|") != strings.Join(want, "|") {
-					t.Errorf("%s, step %d, effects only %v: got\n  %s\nwant\n  %s\nreply %q", name, i, effectsOnly, strings.Join(out, "\n  "), strings.Join(want, "\n  "), reply)
+					t.Errorf("step %d, effects only %v: got\n  %s\nwant\n  %s\nreply %q", i, effectsOnly, strings.Join(out, "\n  "), strings.Join(want, "\n  "), reply)
 				}
 			}
-		}
+		})
 	}
 }

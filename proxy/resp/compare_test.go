@@ -46,35 +46,32 @@ func looksAt(t *testing.T, c *redis.Client, keys []string) []Sight {
 // The same calls by what was there before and after. What differs is told beside
 // each step.
 func TestEffectsByLooks(t *testing.T) {
-	for name, steps := range stories() {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			client := l.client()
-			for i, s := range steps {
-				time.Sleep(4 * time.Millisecond) // so that an end that is moved shows
-				if s.line != "" {
-					l.plain(s.line)
-					continue
-				}
-				keys := append(append([]string{}, s.keys...), s.args...)
-				from := time.Now().UnixMicro()
-				before := looksAt(t, client, keys)
-				reply, _ := l.do(append(append([]string{"EVAL", s.text, itoa(int64(len(s.keys)))}, s.keys...), s.args...)...)
-				after := looksAt(t, client, keys)
-				e := l.shadow.Compare(callOf(s.text, s.keys, s.args), before, after, from, time.Now().UnixMicro())
-				want := s.want
-				if s.seen != "" {
-					want = strings.TrimPrefix(s.seen, "-")
-				}
-				if got := effects(e); got != inTokens(want) {
-					t.Errorf("step %d: got\n  %s\nwant\n  %s\nreply %q", i, got, inTokens(want), reply)
-				}
-				for _, op := range e.Ops {
-					if op.Evidence != lock.FromProbe {
-						t.Errorf("step %d: %+v", i, op)
-					}
+	eachStory(t, func(t *testing.T, l *lab, steps []step) {
+		client := l.client()
+		for i, s := range steps {
+			time.Sleep(4 * time.Millisecond) // so that an end that is moved shows
+			if s.line != "" {
+				l.plain(s.line)
+				continue
+			}
+			keys := append(append([]string{}, s.keys...), s.args...)
+			from := time.Now().UnixMicro()
+			before := looksAt(t, client, keys)
+			reply, _ := l.do(append(append([]string{"EVAL", s.text, itoa(int64(len(s.keys)))}, s.keys...), s.args...)...)
+			after := looksAt(t, client, keys)
+			e := l.shadow.Compare(callOf(s.text, s.keys, s.args), before, after, from, time.Now().UnixMicro())
+			want := s.want
+			if s.seen != "" {
+				want = strings.TrimPrefix(s.seen, "-")
+			}
+			if got := effects(e); got != inTokens(want) {
+				t.Errorf("step %d: got\n  %s\nwant\n  %s\nreply %q", i, got, inTokens(want), reply)
+			}
+			for _, op := range e.Ops {
+				if op.Evidence != lock.FromProbe {
+					t.Errorf("step %d: %+v", i, op)
 				}
 			}
-		})
-	}
+		}
+	})
 }

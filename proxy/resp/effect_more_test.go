@@ -185,8 +185,7 @@ func agrees(got, real State) bool {
 // With nothing known of what was there before, a witness says less and nothing
 // else.
 func TestEffectsFromTheMiddle(t *testing.T) {
-	for name, steps := range stories() {
-		l := newLab(t)
+	eachStory(t, func(t *testing.T, l *lab, steps []step) {
 		for i, s := range steps {
 			if s.line != "" {
 				l.do(strings.Fields(s.line)...) // before anybody watched
@@ -199,10 +198,10 @@ func TestEffectsFromTheMiddle(t *testing.T) {
 				if !strings.Contains(op, " granted") && !strings.Contains(op, " done") && !strings.Contains(op, " refused") || mayBe(op, want) {
 					continue
 				}
-				t.Errorf("%s, step %d: got\n  %s\nwant\n  %s\nreply %q", name, i, effects(e), want, reply)
+				t.Errorf("step %d: got\n  %s\nwant\n  %s\nreply %q", i, effects(e), want, reply)
 			}
 		}
-	}
+	})
 }
 
 // mayBe reports whether an op is one of those wanted, but for what was not known.

@@ -355,6 +355,20 @@ func stories() map[string][]step {
 			calling(luaPermitOff, "k", `release "k" guarded A not-held member`, tokA),
 			calling(luaPermitAgain, "k", `renew "k" guarded A not-held member`, min, tokA),
 		},
+		"blind": {
+			plainly("SETNX k " + tokA),
+			calling(`return redis.call('pexpire', KEYS[1], ARGV[1])`, "k", `renew "k" ttl=1m0s done`, min),
+			calling(`return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])`, "k", `store "k" A ttl=1m0s done`, tokA, min).but(`renew "k" guarded A ttl=1m0s done`),
+			calling(`return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])`, "k", `store "k" B ttl=1m0s done`, tokB, min),
+			calling(`if redis.call('exists', KEYS[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end`, "k", `renew "k" ttl=1m0s done`, tokA, min),
+			calling(`if redis.call('get', KEYS[1]) then return redis.call('del', KEYS[1]) end`, "k", `release "k" done`, tokA),
+			calling(`return redis.call('del', KEYS[1])`, "k", `release "k" not-held`, tokA).but(`other "k" not-held`),
+			calling(luaAgainOrNX, "k", `acquire "k" nx A ttl=1m0s granted`, tokA, min),
+			calling(`redis.call('expire', KEYS[1], 0)`, "k", `release "k" done`),
+			calling(`redis.call('set', KEYS[1], ARGV[1], 'NX') redis.call('expire', KEYS[1], 60)`, "k", `acquire "k" nx A ttl=1m0s granted`, tokA).but(`acquire "k" nx A granted until`),
+			calling(`redis.call('set', KEYS[1], ARGV[1], 'NX') redis.call('expire', KEYS[1], 80)`, "k", `acquire "k" nx B refused; renew "k" ttl=1m20s done`, tokB).but(`renew "k" done until`),
+			calling(`redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) redis.call('set', KEYS[1], ARGV[1], 'PX', 60000)`, "k", `release "k" guarded A done; store "k" A ttl=1m0s done`, tokA).but(`renew "k" guarded A done until`),
+		},
 		"no lock": {
 			calling(luaLimit, "n", ``, "60"),
 			calling(luaLimit, "n", ``, "60"),
@@ -366,11 +380,8 @@ func stories() map[string][]step {
 }
 
 func TestEffectsOfScripts(t *testing.T) {
-	for name, steps := range stories() {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			l.shadow.Whole()
-			l.tell(steps)
-		})
-	}
+	eachStory(t, func(t *testing.T, l *lab, steps []step) {
+		l.shadow.Whole()
+		l.tell(steps)
+	})
 }

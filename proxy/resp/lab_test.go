@@ -29,8 +29,19 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	server := testbed.Redis(t)
-	return newLabOn(t, server.Addr())
+	return newLabOn(t, testbed.Redis(t).Addr())
+}
+
+// eachStory has a lab of its own for each story, on one server.
+func eachStory(t *testing.T, tell func(t *testing.T, l *lab, steps []step)) {
+	addr := testbed.Redis(t).Addr()
+	for name, steps := range stories() {
+		t.Run(name, func(t *testing.T) {
+			l := newLabOn(t, addr)
+			l.do("FLUSHALL")
+			tell(t, l, steps)
+		})
+	}
 }
 
 func newLabOn(t *testing.T, addr string) *lab {
