@@ -94,6 +94,8 @@ func (t *Tracker) keepWords(c *Call, keys int) {
 // scriptName returns the name by which roles are remembered.
 func (t *Tracker) scriptName() string {
 	switch script := t.req.arg(1); {
+	case script == nil && t.req.summed:
+		return hex.EncodeToString(t.req.sum.Sum(nil))
 	case script == nil:
 		return ""
 	case t.req.plan.cmd.verb == evalVerb:

@@ -176,6 +176,26 @@ func TestCallsAreToldByTheirRole(t *testing.T) {
 	}
 }
 
+// A script that is too long to be kept is known by its sum all the same.
+func TestLongScriptsHaveNames(t *testing.T) {
+	text := "return 1 -- " + strings.Repeat("x", 40000)
+	for name, cut := range map[string]int{"whole": 1 << 20, "in pieces": 77} {
+		tr := newTracker(witnessed)
+		var got []string
+		for b := []byte(cmd("EVAL", text, "1", "k") + cmd("EVAL", "return 2", "0") + cmd("EVAL", text+"y", "0") + cmd("FCALL", "f", "0")); len(b) > 0; {
+			n := min(cut, len(b))
+			marks, _ := tr.Client(b[:n], nil)
+			for _, m := range marks {
+				got = append(got, m.Call.(*Call).Script)
+			}
+			b = b[n:]
+		}
+		if want := []string{sha(text), sha("return 2"), sha(text + "y"), "/f"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // With effects alone, neither text nor arguments are believed.
 func TestEffectsOnly(t *testing.T) {
 	o := testOptions()

@@ -17,6 +17,7 @@ func (t *Tracker) choose() {
 	}
 	if t.opt.Witnessed && p.cmd.verb.calls() && t.req.argc >= 3 {
 		p.may, p.watch, p.keep = true, true, int(min(t.req.argc, maxArgs))-1
+		p.sums = p.cmd.verb == evalVerb
 	}
 	t.req.plan, t.req.chosen, t.script, t.option = p, true, nil, 0
 }

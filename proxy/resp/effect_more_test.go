@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // blob packs what MessagePack would: an array of short texts, or a map.
@@ -67,6 +69,7 @@ func TestShadowKnowsWhenKeysEnd(t *testing.T) {
 func TestSettle(t *testing.T) {
 	l := newLab(t)
 	l.do("SET", "held", tokB, "PX", "60000")
+	l.do("ZADD", "permits", "1", tokA)
 	tests := []struct {
 		text, key  string
 		args       []string
@@ -77,6 +80,7 @@ func TestSettle(t *testing.T) {
 		{luaUntil, "held2", []string{tokA, "4102444800000"}, `acquire "held2" nx A unknown until`, `acquire "held2" nx A granted until`},
 		{compareAndExpire, "held", []string{tokB, "60000"}, `renew "held" guarded ttl=1m0s done`, `renew "held" guarded B ttl=1m0s done`},
 		{luaMany, "many", []string{tokA, "60000"}, `acquire "many" nx A ttl=1m0s granted`, ""},
+		{luaPermitAgain, "permits", []string{"60000", tokA}, `renew "permits" guarded A done member until`, ""},
 		{luaHashOn, "hash", []string{"60000", tokA}, `acquire "hash" A ttl=1m0s granted member`, ""},
 	}
 	client := l.client()
@@ -217,4 +221,35 @@ func mayBe(op, want string) bool {
 		}
 	}
 	return false
+}
+
+// A step towards a release that turns out to be all of it, of a lock of which
+// nothing was known.
+func TestReleaseFromTheMiddle(t *testing.T) {
+	l := newLab(t)
+	for _, depth := range []string{"1", "2"} {
+		l.do("HSET", "k", tokA, depth)
+		l.do("DEL", "latch")
+		_, e := l.call(luaHashOff, []string{"k", "ch", "latch"}, "0", "60000", tokA, "publish", "5000")
+		want := `release "k" guarded A done member`
+		if depth == "2" {
+			want = `release "k" guarded A ttl=1m0s done member depth=1`
+		}
+		if got, _, _ := strings.Cut(effects(e), "; store"); got != inTokens(want) {
+			t.Errorf("depth %s: got %s, want %s", depth, got, inTokens(want))
+		}
+		l.shadow.Forget()
+	}
+}
+
+// What a function that was refused is for is told by its library's text.
+func TestPurposeOfFunctions(t *testing.T) {
+	s := NewScripts()
+	s.learnLibrary([]byte(`redis.register_function('undo', function(k, a) if redis.call('hexists', k[1], a[1]) == 1 then redis.call('HDEL', k[1], a[1]) end end)
+		redis.register_function('look', function(k, a) return redis.call('get', k[1]) end)`))
+	for name, want := range map[string]lock.Kind{"/undo": lock.Release, "/look": lock.Other, "/none": lock.Other, "undo": lock.Other} {
+		if got, _ := s.purpose(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
 }

@@ -372,6 +372,7 @@ func stories() map[string][]step {
 		"no lock": {
 			calling(luaLimit, "n", ``, "60"),
 			calling(luaLimit, "n", ``, "60"),
+			calling(`local n = redis.call('get', KEYS[1]) redis.call('incr', KEYS[1]) redis.call('expire', KEYS[1], ARGV[2]) return n`, "limit", ``, "1", "60").but(`acquire "limit" nx ONE ttl=1m0s granted`),
 			calling(luaBucket, "b", ``, "10", "1700000000"),
 			calling(`return redis.call('get', KEYS[1])`, "n", ``),
 			calling(`redis.call('hset', KEYS[1], ARGV[1], ARGV[2]) redis.call('expire', KEYS[1], 60)`, "session", ``, "user", "name").but(`acquire "session" nx U granted member until`),

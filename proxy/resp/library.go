@@ -14,6 +14,7 @@ func (s *Scripts) learnLibrary(text []byte) {
 		if name, body, ok := registered(toks[i:], bodies); ok {
 			p := classifyTokens(body)
 			p.bytes = p.cost() + len(name)
+			p.purpose = purposeOfTokens(body)
 			s.mu.Lock()
 			s.addFunction(name, p)
 			s.mu.Unlock()

@@ -92,3 +92,20 @@ func TestShadowIsBounded(t *testing.T) {
 		t.Errorf("%d keys; the first is %+v", len(s.keys), s.Look(Ref{Key: "first"}, 0))
 	}
 }
+
+func BenchmarkShadow(b *testing.B) {
+	for name, line := range map[string]string{
+		"GET": `1339518083.107412 [0 127.0.0.1:60866] "GET" "key:000000000001"`,
+		"SET": `1339518083.107412 [0 127.0.0.1:60866] "SET" "key:000000000001" "xxx"`,
+		"NX":  `1339518083.107412 [0 127.0.0.1:60866] "SET" "key:000000000001" "0123456789abcdef" "NX" "PX" "500"`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := NewShadow(testHash, NewScripts())
+			b.ReportAllocs()
+			for b.Loop() {
+				c, _ := ParseCommand([]byte(line))
+				s.Run(&c)
+			}
+		})
+	}
+}

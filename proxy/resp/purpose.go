@@ -2,6 +2,8 @@ package resp
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -10,6 +12,9 @@ import (
 // not seen, or suggests nothing.
 func (s *Scripts) purpose(script string) (lock.Kind, bool) {
 	p := s.lookup([]byte(script))
+	if name, ok := strings.CutPrefix(script, "/"); ok {
+		p = s.function([]byte(name))
+	}
 	switch {
 	case p == nil:
 	case p.effect != noEffect:
@@ -22,17 +27,20 @@ func (s *Scripts) purpose(script string) (lock.Kind, bool) {
 
 // purposeOf tells it from the commands that the text names.
 func purposeOf(text []byte) effect {
-	names := func(words ...string) bool {
-		for _, w := range words {
-			for _, quote := range []string{"'", `"`} {
-				if bytes.Contains(text, []byte(quote+w+quote)) {
-					return true
-				}
-			}
-		}
-		return false
-	}
 	text = bytes.ToLower(text)
+	return purposeBy(func(w string) bool {
+		return bytes.Contains(text, []byte("'"+w+"'")) || bytes.Contains(text, []byte(`"`+w+`"`))
+	})
+}
+
+func purposeOfTokens(toks []token) effect {
+	return purposeBy(func(w string) bool {
+		return slices.ContainsFunc(toks, func(t token) bool { return t.kind == literal && strings.EqualFold(t.text, w) })
+	})
+}
+
+func purposeBy(has func(command string) bool) effect {
+	names := func(words ...string) bool { return slices.ContainsFunc(words, has) }
 	switch {
 	case names("del", "unlink", "hdel", "srem", "zrem", "getdel"):
 		return releases

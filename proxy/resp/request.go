@@ -2,7 +2,9 @@ package resp
 
 import (
 	"bytes"
+	"crypto/sha1"
 	"fmt"
+	"hash"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 )
@@ -50,6 +52,7 @@ type plan struct {
 	watch  bool // each kept argument may change may
 	keep   int  // arguments 1..keep are kept
 	guess  bool // what it is depends on each argument: see guess.go
+	sums   bool // of a script that is too long to be kept the sha1 is wanted
 }
 
 type requestState uint8
@@ -85,6 +88,10 @@ type requests struct {
 	buf        []byte
 	args       []argument
 	fault      string
+
+	summing bool      // the argument at hand is a script that is too long to be kept
+	summed  bool      // there was one in the request at hand
+	sum     hash.Hash // of that; nil: none was met
 }
 
 // next scans b up to the next event.
@@ -122,6 +129,7 @@ func (r *requests) first(c byte) (int, event) {
 	r.start, r.num, r.state = r.pos, number{}, inLine
 	r.argc, r.argi, r.mute = 0, 0, 0
 	r.chosen, r.streams, r.plan = false, false, plan{may: true}
+	r.summing, r.summed = false, false
 	r.buf, r.args = r.buf[:0], r.args[:0]
 	if c != '*' {
 		return 0, more
@@ -191,6 +199,10 @@ func (r *requests) open(size int64) {
 	if r.argi <= int64(r.plan.keep) || r.argi == 0 {
 		r.args = append(r.args, argument{off: int32(len(r.buf)), kept: r.storing})
 	}
+	r.summing = false
+	if r.plan.sums && !r.storing && r.argi == 1 {
+		r.beginSum()
+	}
 	if !r.storing && r.plan.cmd.verb.brief() {
 		r.stop(true)
 	}
@@ -199,10 +211,21 @@ func (r *requests) open(size int64) {
 	}
 }
 
+func (r *requests) beginSum() {
+	if r.sum == nil {
+		r.sum = sha1.New()
+	}
+	r.sum.Reset()
+	r.summing, r.summed = true, true
+}
+
 func (r *requests) body(b []byte) (int, event) {
 	n := min(int64(len(b)), r.left)
 	if r.storing {
 		r.buf = append(r.buf, b[:min(n, max(r.left-2, 0))]...)
+	}
+	if r.summing {
+		_, _ = r.sum.Write(b[:min(n, max(r.left-2, 0))]) // never fails
 	}
 	r.left -= n
 	if r.left > 0 {

@@ -37,6 +37,9 @@ func (r *roles) of(script string) (role, bool) {
 
 // saw notes what a call has come to.
 func (r *roles) saw(script string, kind lock.Kind, key, token int, member bool) {
+	if script == "" {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.known[script]
