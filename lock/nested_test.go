@@ -140,6 +140,17 @@ func TestWritesOnTwoConnectionsAtOnceAreOfSeveralTasks(t *testing.T) {
 	}
 }
 
+func TestWritesOnTwoConnectionsInTurnMayBeOfOneTask(t *testing.T) {
+	l := newTape()
+	l.take(10, "A", 1, "a")
+	l.do(12, l.write("A", 2), Done)
+	l.do(15, l.write("A", 3), Done)
+	l.take(20, "A", 1, "b")
+	if op := l.do(30, l.write("A", 2), Done); !surely(op, 2, 1) {
+		t.Errorf("%+v", op.Term)
+	}
+}
+
 func TestALockOfASessionWithinASection(t *testing.T) {
 	l := newTape()
 	l.take(10, "A", 1, "a")

@@ -47,16 +47,35 @@ func TestAMajorityIsOneTerm(t *testing.T) {
 
 func TestAnUnansweredVoteMayBeThere(t *testing.T) {
 	l := quorumTape()
-	l.do(10, node(l, Acquire, 0, "ta"), Granted)
+	first := l.do(10, node(l, Acquire, 0, "ta"), Granted)
 	asked := l.ask(11, node(l, Acquire, 2, "ta"))
-	l.do(12, node(l, Acquire, 1, "ta"), Granted)
-	got := l.Term(1)
-	if got.LeaseEnd.Latest == Never || got.LeaseEnd.Latest < 512*ms || got.Held() > 510*ms {
+	second := l.do(12, node(l, Acquire, 1, "ta"), Granted)
+	got, one, two := l.Term(1), Lease(first, first.TTL), Lease(second, second.TTL)
+	if got.LeaseEnd != (Interval{one.Earliest, two.Latest}) || got.Held() != one.Earliest {
 		t.Errorf("with the third the later of the two would be a majority: %v", got.LeaseEnd)
 	}
 	l.answer(20, asked, Refused)
-	if got.LeaseEnd.Latest > 516*ms {
+	if got.LeaseEnd != one {
 		t.Errorf("it is not there: %v", got.LeaseEnd)
+	}
+	l.ask(30, node(l, Acquire, 0, "tb"))
+	l.ask(31, node(l, Acquire, 1, "tb"))
+	l.do(32, node(l, Acquire, 2, "tb"), Granted)
+	if len(l.Terms()) != 1 {
+		t.Error("one of three, whatever the others may say")
+	}
+}
+
+func TestOneServerHasOneVote(t *testing.T) {
+	l := quorumTape()
+	l.do(10, node(l, Acquire, 0, "ta"), Granted)
+	l.do(20, node(l, Acquire, 0, "ta"), Granted)
+	if len(l.Terms()) != 0 {
+		t.Error("it was granted twice by one")
+	}
+	l.do(30, node(l, Acquire, 1, "ta"), Granted)
+	if got := l.Term(1); len(got.Votes) != 2 {
+		t.Errorf("%+v", got.Votes)
 	}
 }
 
@@ -198,6 +217,18 @@ func TestAFamilyOfKeysOnOneServer(t *testing.T) {
 	l.do(42, family(l, Acquire, 2, "tb"), Refused)
 	if l.HasOpen("A") || l.Refused("A", id) == nil {
 		t.Error("the minority")
+	}
+}
+
+func TestADeclaredFamily(t *testing.T) {
+	l := newTape(Declaration{Key: "lock:*:job", Quorum: 3})
+	l.do(10, family(l, Acquire, 0, "ta"), Granted)
+	if len(l.Terms()) != 0 {
+		t.Error("one of three")
+	}
+	l.do(11, family(l, Acquire, 2, "ta"), Granted)
+	if got := l.Terms(); len(got) != 1 || got[0].Lock.Key != "lock:*:job" {
+		t.Errorf("%+v", got)
 	}
 }
 

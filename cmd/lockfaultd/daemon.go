@@ -73,9 +73,11 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	start, clock := newClock()
+	ledger := lock.NewLedger(s.decls)
+	ledger.Servers(s.servers(lock.Redis))
 	d := &daemon{
 		setup: s, plan: plan, clock: clock, log: log,
-		engine:     proxy.NewEngine(lock.NewLedger(s.decls), plan, s.tables()...),
+		engine:     proxy.NewEngine(ledger, plan, s.tables()...),
 		hash:       lock.NewHasher(key),
 		scripts:    resp.NewScripts(),
 		statements: pgwire.NewCache(),
@@ -128,7 +130,7 @@ func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) 
 	}
 	h := history.Header{
 		Schema: history.Schema, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
-		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants),
+		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants), Upstreams: d.setup.upstreams(),
 	}
 	d.file = f
 	buffer := bufio.NewWriterSize(&disk{File: f, log: d.log}, 64<<10)
@@ -245,16 +247,36 @@ func (d *daemon) accept(list []endpoint) {
 // routes makes a route of each endpoint. Upstreams have a name in the record
 // where there are several of one protocol.
 func (d *daemon) routes(list []endpoint) []proxy.Route {
-	count := map[lock.Protocol]int{}
-	for _, e := range list {
-		count[e.proxy.Protocol]++
-	}
 	out := make([]proxy.Route, len(list))
 	for i, e := range list {
-		out[i] = proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy)}
-		if count[e.proxy.Protocol] > 1 {
-			out[i].Name = e.proxy.Upstream
+		out[i] = proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy), Name: d.setup.nameOf(e.proxy)}
+	}
+	return out
+}
+
+// nameOf returns an upstream's name in the record.
+func (s *setup) nameOf(p config.Proxy) string {
+	if s.servers(p.Protocol) > 1 {
+		return p.Upstream
+	}
+	return ""
+}
+
+// servers counts the upstreams of a protocol.
+func (s *setup) servers(protocol lock.Protocol) (n int) {
+	for _, p := range s.proxies {
+		if p.Protocol == protocol {
+			n++
 		}
+	}
+	return n
+}
+
+// upstreams lists the servers that the run speaks to.
+func (s *setup) upstreams() []history.Upstream {
+	var out []history.Upstream
+	for _, p := range s.proxies {
+		out = append(out, history.Upstream{Name: s.nameOf(p), Proto: p.Protocol})
 	}
 	return out
 }
