@@ -11,6 +11,7 @@
 //	bench [flags]               the comparison
 //	bench copy LISTEN=UPSTREAM  the bare copying proxy (copy.go)
 //	bench idle [flags]          what an idle connection takes of memory (idle.go)
+//	bench judge [flags]         what it takes to judge a long history (judge.go)
 //
 // The freezer's own latencies are Go benchmarks: go test -bench . ./freezer
 package main
@@ -54,6 +55,8 @@ func command(args []string) error {
 			return copyAll(args[1:])
 		case "idle":
 			return idle(args[1:])
+		case "judge":
+			return judge(args[1:])
 		case "peer":
 			return bePeer(args[1:])
 		}
