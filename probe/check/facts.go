@@ -94,11 +94,11 @@ func (c *kase) termFact(s *lockState, t *lock.Term) {
 		}
 	}
 	unreleased, released := c.endedWhileHeld(t)
-	s.unsure[0] += number1(unreleased)
-	s.unsure[1] += number1(released)
+	s.unsure[0] += asInt(unreleased)
+	s.unsure[1] += asInt(released)
 }
 
-func number1(b bool) int {
+func asInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -134,7 +134,7 @@ func (c *carry) sum() {
 		s := c.lockKnown[id]
 		l := s.fact
 		l.Marker = s.marker
-		l.Overrun = s.unsure[number1(s.released || l.Declared)]
+		l.Overrun = s.unsure[asInt(s.released || l.Declared)]
 		slices.Sort(l.TTLs)
 		if slices.Sort(s.held); len(s.held) > 0 {
 			l.MedianHeld = s.held[len(s.held)/2]

@@ -65,6 +65,8 @@ type kase struct {
 	ops      []*lock.Op   // by Seq
 	all      []*lock.Term // by ID
 	txs      map[txID]*tx
+	reads    []*read          // those that were answered, by request
+	readsOf  map[cell][]*read // the same, by cell
 	writes   []*write
 	beside   []*write                // to other tables than the statement's own: of whatever rows, with whatever values
 	written  map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
@@ -81,8 +83,16 @@ type kase struct {
 	locks    []lock.LockID // with terms or refusals, by first use
 
 	fenced *fencedRows
-	cycled map[*write][]*premise // writes of a cycle, with what that rests on
-	lost   map[cell][]pair       // those that are sure
+
+	crowded  map[*lock.Op]bool // ops of clusters that are too large
+	sections []*section
+	waiting  map[*lock.Op]bool     // ops of clusters that go on
+	held     map[lock.TermID]bool  // their terms
+	ready    []*cluster            // those that are over
+	results  []*clustered          // of those, what their orders show
+	placeOf  map[*lock.Op]place    // of their writes
+	cycled   map[*write][]*premise // writes of a cycle, with what that rests on
+	lost     map[cell][]pair       // those that are sure
 }
 
 // doings are what a term did for sure.
@@ -107,6 +117,7 @@ func newCase(carried *carry) *kase {
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
 		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
+		readsOf: map[cell][]*read{}, waiting: map[*lock.Op]bool{}, held: map[lock.TermID]bool{},
 		cycled: map[*write][]*premise{}, lost: map[cell][]pair{},
 	}
 }
@@ -115,6 +126,7 @@ func newCase(carried *carry) *kase {
 func (c *kase) judge() {
 	c.settle()
 	c.collect()
+	c.findClusters()
 	c.lostUpdates()
 	c.staleWrites()
 	c.unproven()

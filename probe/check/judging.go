@@ -25,18 +25,19 @@ type Judging struct {
 	window int
 	kept   int // how many ops may be kept before something is let go of
 
-	ops    []*lock.Op // what the view is made of, by request
-	terms  []*lock.Term
-	strays []stray
-	term   map[lock.TermID]*lock.Term
-	seen   lock.TermID          // the last term that was met
-	judged map[*lock.Op]bool    // of ops, those that were judged already
-	closed map[lock.TermID]bool // of terms, likewise
-	asked  map[*lock.Op]bool    // without their reply so far
-	txs    map[uint64]openTx    // by session
-	pinned map[lock.TermID]bool // terms that went on for longer than ops are kept
-	now    lock.Instant         // the latest instant told of
-	fresh  int                  // ops since the last cut
+	ops     []*lock.Op // what the view is made of, by request
+	terms   []*lock.Term
+	strays  []stray
+	term    map[lock.TermID]*lock.Term
+	seen    lock.TermID          // the last term that was met
+	judged  map[*lock.Op]bool    // of ops, those that were judged already
+	crowded map[*lock.Op]bool    // of ops, those of a cluster that is too large
+	closed  map[lock.TermID]bool // of terms, likewise
+	asked   map[*lock.Op]bool    // without their reply so far
+	txs     map[uint64]openTx    // by session
+	pinned  map[lock.TermID]bool // terms that went on for longer than ops are kept
+	now     lock.Instant         // the latest instant told of
+	fresh   int                  // ops since the last cut
 }
 
 // An openTx is the transaction that a session is in.
@@ -49,7 +50,7 @@ type openTx struct {
 func NewJudging(setup Setup, known *Survey) *Judging {
 	j := &Judging{
 		carry: newCarry(setup, known), window: windowOps, kept: mostKept,
-		term: map[lock.TermID]*lock.Term{}, judged: map[*lock.Op]bool{}, closed: map[lock.TermID]bool{}, asked: map[*lock.Op]bool{},
+		term: map[lock.TermID]*lock.Term{}, judged: map[*lock.Op]bool{}, crowded: map[*lock.Op]bool{}, closed: map[lock.TermID]bool{}, asked: map[*lock.Op]bool{},
 		txs: map[uint64]openTx{}, pinned: map[lock.TermID]bool{},
 	}
 	j.queue = newQueue(known, j.tell)
@@ -191,7 +192,7 @@ func over(op *lock.Op) bool {
 func (j *Judging) view(horizon lock.Instant) *kase {
 	c := newCase(j.carry)
 	c.ops, c.all, c.strays, c.horizon = j.ops, j.terms, j.strays, horizon
-	c.judged, c.closed, c.pinned, c.byID, c.within = j.judged, j.closed, j.pinned, j.term, j.txs
+	c.judged, c.crowded, c.closed, c.pinned, c.byID, c.within = j.judged, j.crowded, j.closed, j.pinned, j.term, j.txs
 	return c
 }
 

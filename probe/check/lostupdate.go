@@ -24,9 +24,13 @@ func (c *carry) holds(p *premise) bool {
 // lostUpdates finds LF104, one verdict for each term to blame.
 func (c *kase) lostUpdates() {
 	all := c.rmws()
+	for column, list := range all {
+		c.learn(column, list)
+	}
+	c.orderClusters()
+	defer c.anomalies()
 	for _, column := range sortedColumns(all) {
 		list := all[column]
-		c.learn(column, list)
 		copies := slices.DeleteFunc(slices.Clone(list), func(m *rmw) bool { return !m.copy })
 		switch c.dependent(column, c.horizon == lock.Never) {
 		case yes:
@@ -38,6 +42,27 @@ func (c *kase) lostUpdates() {
 			c.lostIn(copies, &premise{column, false})
 		}
 	}
+}
+
+// inOrder leaves out the pairs that are a cycle in none of the orders that their
+// cluster admits, and takes its word for how sure the others are.
+func (c *kase) inOrder(pairs []pair, on *premise) []pair {
+	var out []pair
+	for _, p := range pairs {
+		every, some, ok := c.together(p.x.write.op, p.y.write.op, on)
+		if ok && !some {
+			continue
+		}
+		at := c.placeOf[p.x.write.op].result
+		if p.sure = p.sure && !ok || every; !p.sure && at != nil && at.proven(at.showing(on)) {
+			continue // anomalies tells of it
+		}
+		if at != nil {
+			at.told = true
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func sortedColumns[T any](m map[columnOf]T) []columnOf {
@@ -70,7 +95,7 @@ func (c *kase) lostIn(list []*rmw, on *premise) {
 				pairs = append(pairs, pair{x: m, y: blind, sure: true, later: m})
 			}
 		}
-		for _, group := range byCulprit(pairs) {
+		for _, group := range byCulprit(c.inOrder(pairs, on)) {
 			c.lostUpdate(k, group, on)
 		}
 	}
@@ -168,15 +193,17 @@ func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 	for _, p := range group {
 		c.cycle(p.x.write, on)
 		c.cycle(p.y.write, on)
-		if p.sure && on == nil {
-			c.lost[k] = append(c.lost[k], p)
-		}
 		if p.later == p.x {
 			victims[p.y.write] = true
 		}
 	}
 	if !c.dueOp(first.x.write.op) {
 		return
+	}
+	for _, p := range group {
+		if p.sure && on == nil {
+			c.lost[k] = append(c.lost[k], p)
+		}
 	}
 	v := Verdict{Code: "LF104", Level: Proven, Table: k.table, Count: len(victims), Proof: c.lostProof(k, first, len(group))}
 	if !first.sure {

@@ -67,7 +67,7 @@ func (c *kase) rmwsOf(t *lock.Term, w *write, into map[columnOf][]*rmw) {
 		}
 		k := cell{table, w.row, a.Column}
 		r, sure := c.baseRead(t.ID, w, k)
-		if r == nil {
+		if r == nil || c.sawOwn(r, k) && r.op.Session == w.op.Session && r.op.Tx == w.op.Tx {
 			continue
 		}
 		m := &rmw{term: t, cell: k, read: r, write: w, vague: !sure}
@@ -147,10 +147,8 @@ func (s *columnState) learn(m *rmw) {
 // what was read is always the same, so is the difference, and tells nothing. More
 // of the history may change that, except for maybe, which is for now only.
 func (c *carry) dependent(column columnOf, whole bool) certainty {
-	for _, inv := range c.setup.Invariants {
-		if inv.Kind != "fence" && inv.Column == column.column && lock.TableName(inv.Table) == column.table {
-			return yes
-		}
+	if c.named(column) {
+		return yes
 	}
 	s := c.columns[column]
 	switch {

@@ -14,7 +14,8 @@ type tx struct {
 	first  *lock.Op // its first statement
 	commit *lock.Op
 	last   *lock.Op // what ended it
-	undone bool     // rolled back, or failed
+	ops    []*lock.Op
+	undone bool // rolled back, or failed
 	parts  []part
 }
 
@@ -154,6 +155,7 @@ func (c *kase) txOf(op *lock.Op) *tx {
 }
 
 func (t *tx) note(op *lock.Op) {
+	t.ops = append(t.ops, op)
 	if over(op) {
 		t.last = op
 	}
@@ -264,7 +266,13 @@ func (c *kase) collectRead(op *lock.Op) {
 		return
 	}
 	r := &read{op: op, row: c.rowOf(op), claim: claim}
-	c.index(r, c.columnsOf(r))
+	c.reads = append(c.reads, r)
+	columns := c.columnsOf(r)
+	c.index(r, columns)
+	for _, column := range columns {
+		k := cell{lock.TableName(op.SQL.Table), r.row, column}
+		c.readsOf[k] = append(c.readsOf[k], r)
+	}
 	if op.Term.Sure() {
 		c.did(op.Term.ID).reads = append(c.did(op.Term.ID).reads, r)
 	}

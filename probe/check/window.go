@@ -78,7 +78,7 @@ func (j *Judging) leased(t *lock.Term) bool {
 // due reports whether the term is a subject of this case: it is over, and so is
 // all that it met. Each term is a subject once.
 func (c *kase) due(t *lock.Term) bool {
-	if c.closed[t.ID] {
+	if c.closed[t.ID] || c.held[t.ID] {
 		return false
 	}
 	return c.horizon == lock.Never || (!t.Open() || t.Marker) && c.termEnd(t) < c.horizon
@@ -86,7 +86,7 @@ func (c *kase) due(t *lock.Term) bool {
 
 // dueOp reports whether the op is a subject of this case, as due does of a term.
 func (c *kase) dueOp(op *lock.Op) bool {
-	return !c.judged[op] && (c.horizon == lock.Never || c.opEnd(op) < c.horizon)
+	return !c.judged[op] && !c.waiting[op] && (c.horizon == lock.Never || c.opEnd(op) < c.horizon)
 }
 
 // opEnd is when what the op did was over: with its transaction, if it is part of one.
@@ -144,6 +144,7 @@ func (j *Judging) forget(c *kase) {
 			return false
 		}
 		delete(j.judged, op)
+		delete(j.crowded, op)
 		return true
 	})
 	j.strays = slices.DeleteFunc(j.strays, func(s stray) bool { return j.judged[s.op] || !k.keeps(s.op) })
@@ -245,7 +246,7 @@ func (k *keeper) chosen() {
 	for _, op := range slices.Backward(c.ops) {
 		if op.F != 0 && !answered(op) && op.Kind != lock.Read {
 			if hangs++; hangs <= mostHangs {
-				k.ops[op] = true
+				k.hanging(op)
 			}
 		}
 	}
@@ -265,6 +266,21 @@ func (k *keeper) chosen() {
 		k.readSince(t)
 	}
 	k.lasts()
+}
+
+// hanging keeps an op that was never answered, with its transaction and its term's.
+func (k *keeper) hanging(op *lock.Op) {
+	k.ops[op] = true
+	if d := k.c.ofTerm[op.Term.ID]; d != nil && op.Term.Sure() {
+		for _, o := range d.ops[max(0, len(d.ops)-fewReads):] {
+			k.ops[o] = true
+		}
+	}
+	if t := k.c.txs[txID{op.Session, op.Tx}]; t != nil && op.Tx != 0 {
+		for _, o := range t.ops[max(0, len(t.ops)-fewReads):] {
+			k.ops[o] = true
+		}
+	}
 }
 
 // readSince keeps the writes of a counter since a session that is in no section read it.

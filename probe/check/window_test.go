@@ -1,9 +1,11 @@
 package check
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +51,7 @@ func sameInWindows(t interface {
 	}
 	parts.Facts.Overlaps = whole.Facts.Overlaps
 	if !reflect.DeepEqual(parts, whole) {
-		t.Fatalf("in windows of %d:\n%+v\nat once:\n%+v", window, parts, whole)
+		t.Fatalf("in windows of %d: %s", window, different(parts, whole))
 	}
 }
 
@@ -77,4 +79,22 @@ func TestGoldenInWindows(t *testing.T) {
 
 func TestAnyHistoryInWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { sameInWindows(t, anyInput(t), rapid.IntRange(1, 50).Draw(t, "window")) })
+}
+
+// different lists the fields that differ.
+func different(a, b Result) string {
+	var out []string
+	each := func(name string, a, b any) {
+		v, w := reflect.ValueOf(a), reflect.ValueOf(b)
+		for i := range v.NumField() {
+			if !reflect.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) {
+				out = append(out, fmt.Sprintf("%s.%s: %+v, at once %+v", name, v.Type().Field(i).Name, v.Field(i).Interface(), w.Field(i).Interface()))
+			}
+		}
+	}
+	each("facts", a.Facts, b.Facts)
+	for i := range a.Counters {
+		each("counter", a.Counters[i], b.Counters[i])
+	}
+	return strings.Join(out, "\n")
 }

@@ -1,0 +1,170 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// anomalies finds LF106, and the LF104 that only the orders as a whole show: cycles
+// of the sections of a cluster of which no two are known to be a lost update.
+func (c *kase) anomalies() {
+	for _, r := range c.results {
+		if len(r.on) == 0 {
+			c.anomaliesIn(r, &r.with, nil)
+			continue
+		}
+		all := func() bool {
+			return !slices.ContainsFunc(r.on, func(column columnOf) bool { return c.carry.dependent(column, true) != yes })
+		}
+		c.anomaliesIn(r, &r.with, func() bool { return !all() })
+		c.anomaliesIn(r, &r.within, all)
+	}
+}
+
+func (c *kase) anomaliesIn(r *clustered, t *showing, unless func() bool) {
+	if t.rowsMay > 0 && !r.told {
+		c.anomaly("LF104", r, t.row, t.rows == t.orders, t, unless)
+	}
+	if t.manyMay > 0 {
+		c.anomaly("LF106", r, t.across, t.many == t.orders, t, unless)
+	}
+}
+
+// anomaly makes a verdict of a cycle.
+func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *showing, unless func() bool) {
+	s := r.scene
+	v := Verdict{Code: code, Level: s.level(r, cycle, every), Table: s.cells[cycle[0].cell].table}
+	cycle = c.blameFirst(s, cycle)
+	var cited []*lock.Op
+	p := c.cycleProof(s, cycle, &cited)
+	if v.Level == Proven {
+		p.say("So it is in all of the orders that the intervals, the connections, the locks of rows and the values admit.")
+	} else {
+		p.say("So it is in some of the orders that the intervals, the connections, the locks of rows and the values admit (%d of %d), so this is not proven.",
+			max(t.rowsMay, t.manyMay), t.orders)
+	}
+	if r.blind {
+		p.say("What else was written there in that time is not known.")
+	}
+	id := lock.LockID{}
+	for _, l := range cycle {
+		if term := s.cluster.sections[l.from].term; term != nil {
+			if v.Terms = append(v.Terms, term.ID); id.Key == "" {
+				id = term.Lock
+			}
+		}
+	}
+	f := c.emit(id, with(v, p), cited...)
+	f.unless = unless
+	if v.Level == Proven && unless == nil {
+		c.cycleWrites(s, cycle)
+	}
+}
+
+// cycleWrites notes that the writes of a cycle are part of one.
+func (c *kase) cycleWrites(s *scene, cycle []link) {
+	for _, l := range cycle {
+		for _, w := range s.cluster.sections[l.from].writes {
+			if w.state == accepted {
+				c.cycle(w, nil)
+			}
+		}
+	}
+}
+
+// level is how sure a cycle is.
+func (s *scene) level(r *clustered, cycle []link, every bool) Level {
+	doubt := 1.0
+	for _, l := range cycle {
+		doubt = min(doubt, s.cluster.sections[l.from].doubt)
+	}
+	switch {
+	case every && !r.blind && doubt >= 0.9:
+		return Proven
+	case every && doubt >= 0.6:
+		return Likely
+	}
+	return Possible
+}
+
+// blameFirst turns a cycle so that it begins with the section to blame: the one
+// whose lease had ended when it wrote, else the one that wrote last.
+func (c *kase) blameFirst(s *scene, cycle []link) []link {
+	type guilt struct {
+		dead bool
+		last lock.Instant
+	}
+	of := func(l link) (g guilt) {
+		sec := s.cluster.sections[l.from]
+		for _, w := range sec.writes {
+			if w.state == accepted {
+				g.last = max(g.last, w.hi)
+				g.dead = g.dead || sec.term != nil && sec.term.Dead(w.lo)
+			}
+		}
+		return g
+	}
+	first := 0
+	for i := range cycle {
+		a, b := of(cycle[i]), of(cycle[first])
+		if a.dead && !b.dead || a.dead == b.dead && a.last > b.last {
+			first = i
+		}
+	}
+	return slices.Concat(cycle[first:], cycle[:first])
+}
+
+// cycleProof says what a cycle consists of.
+func (c *kase) cycleProof(s *scene, cycle []link, cited *[]*lock.Op) *proof {
+	names := map[int]string{}
+	p := new(proof)
+	for i, l := range cycle {
+		names[l.from] = string(rune('A' + i))
+		if i == 0 {
+			p = let("%s be %s", names[l.from], s.cluster.sections[l.from].who())
+		} else {
+			p.say("and %s be %s", names[l.from], s.cluster.sections[l.from].who())
+		}
+	}
+	p.WriteByte('.')
+	for _, l := range cycle {
+		k := s.cells[l.cell]
+		what := k.table + "." + k.column
+		switch l.kind {
+		case rw:
+			read := s.live[l.live]
+			p.say("%s read %s with %s, and wrote what depends on it, before the write of %s.", names[l.from], what, named(read.read), names[l.to])
+			*cited = append(*cited, read.read, read.write)
+		case wr:
+			p.say("%s read %s as %s had written it.", names[l.to], what, names[l.from])
+		default:
+			p.say("%s wrote %s before %s did.", names[l.from], what, names[l.to])
+		}
+		s.cite(l, cited)
+	}
+	p.say("Then %s would have to come before itself, whatever serial order the lock is to give.", names[cycle[0].from])
+	return p
+}
+
+// cite adds the writes of a link.
+func (s *scene) cite(l link, cited *[]*lock.Op) {
+	for _, n := range []int{l.from, l.to} {
+		for _, w := range s.cluster.sections[n].writes {
+			k := s.cells[l.cell]
+			if _, ok := w.assigns(k.column); ok && w.row == k.row && w.state != refused {
+				*cited = append(*cited, w.op)
+				if w.commit != nil {
+					*cited = append(*cited, w.commit)
+				}
+			}
+		}
+	}
+}
+
+func sortLives(list []live) {
+	slices.SortFunc(list, func(a, b live) int {
+		return cmp.Or(cmp.Compare(a.write.Seq, b.write.Seq), cmp.Compare(a.cell, b.cell), cmp.Compare(a.read.Seq, b.read.Seq))
+	})
+}
