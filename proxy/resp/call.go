@@ -25,7 +25,9 @@ type Call struct {
 	Keys    [][]byte // KEYS and ARGV: nil stands for one that was too long to be kept
 	Args    [][]byte
 	Partial bool // there are more of them
+	Known   bool // the script's text was seen
 
+	queued   bool
 	upstream string
 	keys     *keySet
 	size     int        // bytes of the words
@@ -40,6 +42,10 @@ var _ wire.Call = (*Call)(nil)
 // Tell takes in what a witness has seen the call do. It is called at most once,
 // and before Resolve.
 func (c *Call) Tell(e Effect) { c.effect = &e }
+
+// Queued reports, once the reply is whole, whether the call was one of a
+// transaction: then it was carried out with that, and not when it was sent.
+func (c *Call) Queued() bool { return c.queued }
 
 // Ran reports, once the reply is whole, whether the script may have run: it has
 // not if the server did not know it, or if the transaction that it was queued in
@@ -62,7 +68,7 @@ func (t *Tracker) addCall(e *entry) {
 	if e.more == nil || e.more.ask == nil {
 		e.set(&ask{})
 	}
-	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), upstream: t.opt.Upstream, keys: &t.opt.Scripts.keys, ops: e.ops()}
+	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), Known: t.script != nil, upstream: t.opt.Upstream, keys: &t.opt.Scripts.keys, ops: e.ops()}
 	t.keepWords(c, int(n))
 	e.more.ask.call = c
 }

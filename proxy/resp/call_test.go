@@ -312,3 +312,29 @@ func TestCallsOfStories(t *testing.T) {
 		})
 	}
 }
+
+// A call tells whether its text was seen, and whether a transaction has put it
+// off.
+func TestCallsThatAreKnownOrPutOff(t *testing.T) {
+	tr := NewTracker(Options{Session: 1, Hash: testHash, Witnessed: true})
+	var calls []*Call
+	say := func(request, reply string) {
+		marks, _ := tr.Client([]byte(request), nil)
+		for _, m := range marks {
+			if m.Kind == wire.Called {
+				calls = append(calls, m.Call.(*Call))
+			}
+		}
+		tr.Upstream([]byte(reply), nil)
+	}
+	text := `return redis.call("incr", KEYS[1])`
+	say(cmd("EVALSHA", sha(text), "1", "k"), "-NOSCRIPT No matching script.\r\n")
+	say(cmd("EVAL", text, "1", "k"), ":1\r\n")
+	say(cmd("EVALSHA", sha(text), "1", "k"), ":2\r\n")
+	say(cmd("MULTI")+cmd("EVALSHA", sha(text), "1", "k")+cmd("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:3\r\n")
+	for i, want := range []struct{ known, queued bool }{{false, false}, {true, false}, {true, false}, {true, true}} {
+		if c := calls[i]; c.Known != want.known || c.Queued() != want.queued {
+			t.Errorf("call %d: known %v, queued %v", i, c.Known, c.Queued())
+		}
+	}
+}

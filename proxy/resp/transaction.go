@@ -30,6 +30,9 @@ type queued struct {
 }
 
 func (x *transaction) add(e entry) {
+	if c := e.call(); c != nil {
+		c.queued = true
+	}
 	if !e.plain() {
 		x.items = append(x.items, queued{x.queued, e})
 		x.revives = x.revives || e.act == replyOn
