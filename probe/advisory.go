@@ -47,7 +47,7 @@ func (l *advisoryLock) releaser(ctx context.Context) (*pgx.Conn, error) {
 		return l.worker.pg, nil
 	}
 	if l.second == nil || l.second.IsClosed() {
-		conn, err := Database{URL: l.load.Database}.connect(ctx)
+		conn, err := Database{URL: l.load.Database}.Connect(ctx)
 		if err != nil {
 			return nil, err
 		}

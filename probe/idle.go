@@ -33,7 +33,7 @@ func (d Database) WaitIdle(ctx context.Context, pids []int32) error {
 	if len(pids) == 0 {
 		return nil
 	}
-	conn, err := d.connect(ctx)
+	conn, err := d.Connect(ctx)
 	if err != nil {
 		return err
 	}

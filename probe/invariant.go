@@ -50,7 +50,7 @@ func ReadInvariant(ctx context.Context, databaseURL string, inv check.Invariant)
 
 // ReadInvariant is the function of that name.
 func (d Database) ReadInvariant(ctx context.Context, inv check.Invariant) (value int64, exists bool, err error) {
-	conn, err := d.connect(ctx)
+	conn, err := d.Connect(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -113,9 +113,9 @@ type Database struct {
 	Direct bool        // with TLS: at once, without an SSLRequest
 }
 
-// connect opens a connection that names itself, so that nobody takes it for
+// Connect opens a connection that names itself, so that nobody takes it for
 // one of the service's.
-func (d Database) connect(ctx context.Context) (*pgx.Conn, error) {
+func (d Database) Connect(ctx context.Context) (*pgx.Conn, error) {
 	config, err := parse(d.URL)
 	if err != nil {
 		return nil, fmt.Errorf("read database URL: %w", err)

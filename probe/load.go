@@ -139,7 +139,7 @@ func (l Load) fenceKey() string { return "fence:" + l.Table }
 
 // prepare makes the row, if so wished, and returns the counter's value.
 func (l Load) prepare(ctx context.Context) (start int64, err error) {
-	conn, err := Database{URL: l.Database}.connect(ctx)
+	conn, err := Database{URL: l.Database}.Connect(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -182,7 +182,7 @@ func (l Load) counter(ctx context.Context, conn *pgx.Conn) (value int64, err err
 
 // end reads the counter once the workers are done.
 func (l Load) end(ctx context.Context) (int64, error) {
-	conn, err := Database{URL: l.Database}.connect(ctx)
+	conn, err := Database{URL: l.Database}.Connect(ctx)
 	if err != nil {
 		return 0, err
 	}
