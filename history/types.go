@@ -108,7 +108,7 @@ type Clock struct {
 // does to the key by the same command.
 type Bypass struct {
 	Upstream string       `json:"upstream,omitempty"`
-	At       lock.Instant `json:"at"` // of the first, by the server's clock
+	At       lock.Instant `json:"at"` // when the first was shown
 	DB       int          `json:"db,omitempty"`
 	Key      string       `json:"key,omitempty"`
 	KeyHex   string       `json:"key_hex,omitempty"` // instead of Key, when that is not text

@@ -121,7 +121,6 @@ func (s *Session) unanswered(now lock.Instant) {
 			if l := s.watcher.After(c.Call); l != nil && l.given() {
 				l.told()
 			}
-			s.watcher.Missed(c.Call)
 		}
 		s.opsOf(c, false, now)
 	}

@@ -97,6 +97,7 @@ func (w *sighted) After(c wire.Call) *Look {
 
 func (w *sighted) Missed(wire.Call)      { w.missed++ }
 func (w *sighted) Passed(op *lock.Op)    { w.passed = append(w.passed, op.Key) }
+func (w *sighted) Replied(*lock.Op)      {}
 func (w *sighted) Closed()               { w.closed++ }
 func (w *sighted) Watch(Watched) Watcher { return w }
 

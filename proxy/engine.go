@@ -202,6 +202,14 @@ func (e *Engine) inSection(a *Actor) bool { return len(e.ledger.OpenTerms(a.Labe
 // out. It takes no mutex.
 func (e *Engine) Locks() uint64 { return e.locks.Load() }
 
+// Protects reports whether a table is one whose writes a lock guards, or whose
+// value an invariant is about.
+func (e *Engine) Protects(table string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tables[lock.TableName(table)] || e.ledger.Protected(table)
+}
+
 // Uses tells what became of each rule.
 func (e *Engine) Uses() []fault.Use {
 	e.mu.Lock()

@@ -275,6 +275,9 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 	case wire.Called:
 		s.forwarded(f, m, now)
 	case wire.Reply:
+		if s.watcher != nil {
+			s.watcher.Replied(m.Op)
+		}
 		if s.forget(m.Op) {
 			f.landing = append(f.landing, landing{m.Op, m.End})
 		}

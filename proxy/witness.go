@@ -37,11 +37,13 @@ type Watcher interface {
 	// After is asked when a call's reply is whole, which waits for the look; nil:
 	// there is nothing to tell.
 	After(c wire.Call) *Look
-	// Missed is told that a look at a call has not been given in time, or that
-	// its session has ended: it will not be waited for.
+	// Missed is told that a look at a call has not been given in time: it is not
+	// waited for any more.
 	Missed(c wire.Call)
 	// Passed is told of an op that is being forwarded.
 	Passed(op *lock.Op)
+	// Replied is told of an op whose reply goes on.
+	Replied(op *lock.Op)
 	// Closed is told of the session's end.
 	Closed()
 }
@@ -76,3 +78,9 @@ func (l *Look) told() {
 		tell()
 	}
 }
+
+// Given reports whether the look was given.
+func (l *Look) Given() bool { return l.gate.Opened() }
+
+// Take has what was seen put into the call, as the session does.
+func (l *Look) Take() { l.told() }

@@ -33,7 +33,7 @@ type Clock struct {
 // run looks until ctx ends, and once more then.
 func (c *Clock) run(ctx context.Context) {
 	c.slept = asleep()
-	c.redis.keep(ctx, "clock", c.say, func(k *link) error { return c.follow(ctx, k) })
+	c.redis.keep(ctx, func(k *link) error { return c.follow(ctx, k) }, func(err error) { c.say.lost("clock", c.redis.Name, err) })
 }
 
 // follow looks over one link until that fails or ctx ends.

@@ -46,10 +46,13 @@ func clockFrom(start time.Time) func() lock.Instant {
 
 // recorded keeps what witnesses record.
 type recorded struct {
-	clocks chan history.Clock
+	clocks   chan history.Clock
+	bypasses chan history.Bypass
 }
 
-func newRecorded() *recorded { return &recorded{make(chan history.Clock, 1000)} }
+func newRecorded() *recorded {
+	return &recorded{make(chan history.Clock, 1000), make(chan history.Bypass, 1000)}
+}
 
 func (r *recorded) Clock(c history.Clock) { r.clocks <- c }
 
@@ -64,3 +67,4 @@ func await[T any](t *testing.T, from <-chan T) T {
 		panic("unreachable")
 	}
 }
+func (r *recorded) Bypass(b history.Bypass) { r.bypasses <- b }

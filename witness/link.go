@@ -38,6 +38,7 @@ type link struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte
+	db   int // selected; -1: not known
 }
 
 // connect opens a link and logs in. It ends with ctx.
@@ -206,9 +207,9 @@ const (
 	lastRest  = 10 * time.Second
 )
 
-// keep has serve use one link after another until ctx ends. which says whose
-// they are.
-func (r *Redis) keep(ctx context.Context, which string, say *notes, serve func(k *link) error) {
+// keep has serve use one link after another until ctx ends. failed is told why one
+// could not be had, or was lost.
+func (r *Redis) keep(ctx context.Context, serve func(k *link) error, failed func(error)) {
 	rest := firstRest
 	for ctx.Err() == nil {
 		k, err := r.connect(ctx)
@@ -220,7 +221,10 @@ func (r *Redis) keep(ctx context.Context, which string, say *notes, serve func(k
 		if ctx.Err() != nil {
 			return
 		}
-		say.lost(which, r.Name, err)
+		failed(err)
+		if errors.As(err, new(refusal)) {
+			rest = lastRest
+		}
 		sleep(ctx, rest)
 		rest = min(2*rest, lastRest)
 	}

@@ -10,8 +10,14 @@ import (
 // Counts says how often something came, by what that is.
 type Counts map[string]int
 
-// Lapses counts how often a side connection was lost, or not made.
-const Lapses = "lapses"
+// The things that are counted.
+const (
+	Told    = "told"    // calls whose effect was seen
+	Late    = "late"    // calls whose effect was not seen in time
+	Unseen  = "unseen"  // calls of which it could not be told what they did
+	Lapses  = "lapses"  // how often a side connection was lost, or not made
+	Outside = "outside" // who used locks' keys past the proxies
+)
 
 // notes are what a witness has to say to people: each thing once, with how often
 // it came.
@@ -28,11 +34,17 @@ func newNotes(log *slog.Logger) *notes {
 }
 
 // lost says, the first time, that some witness is not there, and why.
+// That a server cannot be reached is said once for all of them.
 func (n *notes) lost(which, upstream string, err error) {
+	refused := errors.As(err, new(refusal))
+	about := upstream
+	if refused {
+		about = which + " " + upstream
+	}
 	n.mu.Lock()
 	n.counts[Lapses]++
-	first := !n.said[which+upstream]
-	n.said[which+upstream] = true
+	first := !n.said[about]
+	n.said[about] = true
 	n.mu.Unlock()
 	if !first {
 		return
@@ -41,12 +53,22 @@ func (n *notes) lost(which, upstream string, err error) {
 	if upstream != "" {
 		said = append(said, "upstream", upstream)
 	}
-	var r refusal
-	if errors.As(err, &r) {
+	if refused {
 		n.log.Warn("a witness is refused by the server", said...)
 		return
 	}
 	n.log.Warn("a witness has lost the server, and goes on trying", said...)
+}
+
+// without says that something is not looked at, and why.
+func (n *notes) without(which, upstream string, why error) {
+	n.log.Info("a witness does without", "witness", which, "upstream", upstream, "why", why)
+}
+
+func (n *notes) count(what string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts[what]++
 }
 
 func (n *notes) all() Counts {

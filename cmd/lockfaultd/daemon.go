@@ -297,7 +297,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 		leaves := func(what string) {
 			d.log.Info("the upstream names other addresses: the client may go on past the proxy", "session", session, "upstream", r.Name, "by", what)
 		}
-		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys, Leaves: leaves})
+		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys, Leaves: leaves, Witnessed: d.sees()})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 	}
 	pair := r.Legs.(*legs.Postgres)
@@ -324,7 +324,7 @@ func (d *daemon) backendEnded(t *pgwire.Tracker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.backends, t)
-	if pid := t.BackendPID(); pid != 0 && len(d.setup.invariants) > 0 {
+	if pid := t.BackendPID(); pid != 0 && (len(d.setup.invariants) > 0 || d.setup.wrapping) {
 		d.pids = append(d.pids, pid)
 	}
 }

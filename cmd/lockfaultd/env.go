@@ -140,13 +140,14 @@ func (e *environment) rewriteURL(name string, must bool) error {
 
 func loginOf(u *url.URL) config.Login {
 	password, _ := u.User.Password()
-	return config.Login{User: u.User.Username(), Password: password}
+	return config.Login{User: u.User.Username(), Password: password, URL: u.String()}
 }
 
 // login is what the variables beside a host and a port say.
 func (e *environment) login(p lock.Protocol) config.Login {
-	if p != lock.Redis {
-		return config.Login{}
+	if p == lock.Postgres {
+		host, port := e.defaults(p)
+		return config.Login{URL: fmt.Sprintf("host=%s port=%s", host, port)} // the rest comes from PGUSER, ... as for every client
 	}
 	user, _ := e.get("REDIS_USERNAME")
 	password, _ := e.get("REDIS_PASSWORD")

@@ -131,7 +131,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key, Action: notEmpty("tls-key")},
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA, Action: notEmpty("tls-client-ca")},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
-		&cli.StringFlag{Name: "witness", Usage: "which side connections there are to the upstreams: `HOW` is auto or none", Destination: &o.witness, Action: notEmpty("witness")},
+		&cli.StringFlag{Name: "witness", Usage: "how it is found out what scripts do: `HOW` is auto, monitor, probe or none", Destination: &o.witness, Action: notEmpty("witness")},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 	)
 }
@@ -189,6 +189,7 @@ type setup struct {
 	rules      []fault.Rule
 	invariants []check.Invariant
 	witness    string // one of config.Witnesses
+	wrapping   bool   // a command is run
 	seed       uint64
 	limits     fault.Limits
 }
@@ -293,7 +294,7 @@ func (o *options) addInvariants(s *setup) error {
 
 func (o *options) addWitness(s *setup) error {
 	if o.witness != "" && !slices.Contains(config.Witnesses(), o.witness) {
-		return fmt.Errorf("--witness %q: expected %s", o.witness, strings.Join(config.Witnesses(), " or "))
+		return fmt.Errorf("--witness %q: expected one of %s", o.witness, strings.Join(config.Witnesses(), ", "))
 	}
 	s.witness = o.witness
 	return nil

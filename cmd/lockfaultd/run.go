@@ -73,6 +73,7 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.wrapping = true
 	if s.certificateUnused() {
 		return nil, usagef("--tls-cert: no listener to use it; expected --redis or --postgres (the proxies for the command's environment are plaintext ones on 127.0.0.1)")
 	}
@@ -146,6 +147,7 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	w.invariants.clock = w.daemon.clock
 	w.daemon.engine.Await(w.invariants.missing()...)
 	w.daemon.accept(list)
+	w.daemon.look(ctx)
 	return nil
 }
 
@@ -227,6 +229,7 @@ func (w *wrapped) conclude(ctx context.Context, end ending) error {
 	w.calm()
 	w.invariants.end(w.daemon.backendPIDs())
 	w.daemon.record.Invariants(invariantsForHeader(w.invariants.readings()))
+	w.daemon.tally()
 	internal := w.daemon.close()
 	r, err := w.judge(w.daemon.engine.Uses())
 	if err != nil && internal == nil {

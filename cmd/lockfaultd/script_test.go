@@ -29,6 +29,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == scriptedClient {
+		if err := scripted(os.Getenv("REDIS_URL")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	testscript.Main(m, map[string]func(){
 		"lockfaultd": func() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) },
 	})

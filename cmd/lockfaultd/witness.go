@@ -1,27 +1,78 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/witness"
+)
+
+// Before a command is started, its witnesses have so much time to be there.
+const (
+	employing = time.Second
+	baselines = 3 * time.Second
 )
 
 // employ has witnesses look at the upstreams of the endpoints, unless none is
 // wanted.
 func (d *daemon) employ(list []endpoint, routes []proxy.Route) {
-	if how := d.setup.witness; how == "" || how == "none" {
+	how := d.setup.witness
+	if how == "" || how == "none" {
 		return
 	}
-	o := witness.Options{Now: d.clock, Locks: d.engine.Locks, Record: testimony{d}, Log: d.log}
+	o := witness.Options{Hash: d.hash, Scripts: d.scripts, Now: d.clock, Locks: d.engine.Locks, Record: testimony{d}, Log: d.log}
+	switch {
+	case how == "monitor":
+		o.Monitor = true
+	case how == "probe":
+		o.Probe = witness.ProbeAll
+	default:
+		o.Monitor, o.Probe = d.setup.wrapping, witness.ProbeUnknown
+	}
 	for i, e := range list {
-		if r := routes[i]; r.Protocol == lock.Redis {
-			login := e.proxy.Login
+		r, login := routes[i], e.proxy.Login
+		if r.Protocol == lock.Redis {
 			o.Redis = append(o.Redis, witness.Redis{Name: r.Name, Address: r.Upstream, Dial: r.Legs.Dial, User: login.User, Password: login.Password})
+			continue
 		}
+		from := probe.Database{URL: login.URL}
+		if login.URL == "" {
+			from = probe.Database{URL: "postgres://" + r.Upstream, TLS: e.proxy.TLS.Upstream, Direct: e.proxy.TLS.Direct}
+		}
+		o.Postgres = append(o.Postgres, witness.Postgres{Name: r.Name, Address: r.Upstream, Connect: from.Connect})
 	}
 	d.witnesses = witness.New(o)
 	d.server.Witness = d.witnesses
+}
+
+// sees reports whether somebody tells what scripts do.
+func (d *daemon) sees() bool { return d.witnesses != nil }
+
+// look has the witnesses be there before a command is run, and read what is
+// compared at its end.
+func (d *daemon) look(ctx context.Context) {
+	if d.witnesses == nil {
+		return
+	}
+	d.witnesses.Begin(employing)
+	ctx, cancel := context.WithTimeout(ctx, baselines)
+	defer cancel()
+	d.witnesses.Baseline(ctx)
+}
+
+// tally records what the servers have counted since look. No session is left by
+// then.
+func (d *daemon) tally() {
+	if d.witnesses == nil {
+		return
+	}
+	for _, t := range d.witnesses.Tally(context.Background(), d.engine.Protects, d.backendPIDs()) {
+		d.record.Tally(t)
+	}
 }
 
 // dismiss ends the side connections.
@@ -40,5 +91,11 @@ func (t testimony) Clock(c history.Clock) {
 	t.d.engine.Sampled(c)
 	if t.d.record != nil {
 		t.d.record.Clock(c)
+	}
+}
+
+func (t testimony) Bypass(b history.Bypass) {
+	if t.d.record != nil {
+		t.d.record.Bypass(b)
 	}
 }

@@ -31,10 +31,13 @@ type Proxy struct {
 
 // A Login is what side connections to an upstream authenticate with. It must
 // reach neither logs nor the history.
-type Login struct{ User, Password string }
+type Login struct {
+	User, Password string
+	URL            string // Postgres: all of it, as its libraries take it; "" where it is not known
+}
 
 // Witnesses are the words that say which side connections there are.
-func Witnesses() []string { return []string{"auto", "none"} }
+func Witnesses() []string { return []string{"auto", "monitor", "probe", "none"} }
 
 // An Invariant is something that must hold of the data.
 type Invariant struct {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// scriptedClient has this binary be a client whose locks are scripts that the
+// server knows, which it calls by their digests.
+const scriptedClient = "scripted-client"
+
+// sections is how often it takes its lock.
+const sections = 60
+
+// The scripts of the lock. Nobody sees them while lockfaultd stands before the
+// server.
+var lockScripts = map[string]string{
+	"acquire": `if redis.call("exists", KEYS[1]) == 1 then return 0 end redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2]) return 1`,
+	"renew":   `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0`,
+	"release": `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`,
+}
+
+// A wire is a connection to a Redis.
+type wire struct {
+	c  net.Conn
+	in *bufio.Reader
+}
+
+func wired(address string) (*wire, error) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{c, bufio.NewReader(c)}, nil
+}
+
+// ask sends a command and returns the first line of its reply.
+func (w *wire) ask(words ...string) (string, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, word := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
+	}
+	if _, err := w.c.Write(b.Bytes()); err != nil {
+		return "", err
+	}
+	line, err := w.in.ReadString('\n')
+	return strings.TrimSpace(line), err
+}
+
+// scripted takes a lock, is refused it on a second connection, renews it and
+// gives it back, again and again.
+func scripted(redisURL string) error {
+	u, err := url.Parse(redisURL)
+	if err != nil {
+		return err
+	}
+	var holder, other *wire
+	if holder, err = wired(u.Host); err != nil {
+		return err
+	}
+	if other, err = wired(u.Host); err != nil {
+		return err
+	}
+	for i := range sections {
+		token := fmt.Sprintf("token-of-section-%d", i)
+		for _, step := range []struct {
+			w    *wire
+			want string
+			call []string
+		}{
+			{holder, ":1", []string{"acquire", token, "30000"}},
+			{other, ":0", []string{"acquire", "token-of-another", "30000"}},
+			{holder, ":1", []string{"renew", token, "40000"}},
+			{holder, ":1", []string{"release", token}},
+		} {
+			sum := sha1.Sum([]byte(lockScripts[step.call[0]]))
+			got, err := step.w.ask(append([]string{"EVALSHA", hex.EncodeToString(sum[:]), "1", "lock:scripted"}, step.call[1:]...)...)
+			if err != nil || got != step.want {
+				return fmt.Errorf("%v: %s, %w", step.call, got, err)
+			}
+		}
+	}
+	return nil
+}
+
+// A run sees locks that are scripts which were there before it, by the witness
+// that it is told to have.
+func TestRunSeesScriptsThatWereThereBefore(t *testing.T) {
+	for _, how := range []lock.Evidence{lock.FromMonitor, lock.FromProbe, "none", "auto"} {
+		t.Run(string(how), func(t *testing.T) {
+			server := testbed.Redis(t)
+			w, err := wired(server.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range lockScripts {
+				if _, err := w.ask("SCRIPT", "LOAD", text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.c.Close()
+			t.Setenv("REDIS_URL", "redis://"+server.Addr()+"/0")
+			t.Setenv("DATABASE_URL", "")
+			out := t.TempDir()
+			var said, told bytes.Buffer
+			if code := Main([]string{"lockfaultd", "run", "--witness", string(how), "--out", out, "--", os.Args[0], scriptedClient}, &told, &said); code != 0 && code != 11 { // one of which the witness was late is a blind spot
+				t.Fatalf("exit status %d\n%s%s", code, told.String(), said.String())
+			}
+			expectSections(t, how, readHistory(t, filepath.Join(out, "history.jsonl")))
+			if strings.Contains(said.String(), "witness") {
+				t.Errorf("said: %s", said.String())
+			}
+		})
+	}
+}
+
+func readHistory(t *testing.T, file string) *history.History {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := history.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// expectSections wants what the client has done, as far as a witness was there in
+// time, and nothing else by its evidence.
+func expectSections(t *testing.T, how lock.Evidence, h *history.History) {
+	t.Helper()
+	count := map[string]int{}
+	for _, op := range h.Ops {
+		count[fmt.Sprintf("%s %s by %s", op.Kind, op.Outcome, op.Evidence)]++
+	}
+	if how == "none" {
+		if count["acquire granted by monitor"]+count["acquire granted by probe"] > 0 || len(h.Clocks) > 0 {
+			t.Errorf("without a witness: %v, %d looks at the clock", count, len(h.Clocks))
+		}
+		return
+	}
+	if how == "auto" {
+		how = lock.FromMonitor
+	}
+	if len(h.Clocks) < 2 {
+		t.Errorf("%d looks at the clock", len(h.Clocks))
+	}
+	told := 0
+	for _, op := range h.Ops {
+		if op.Evidence == how {
+			told++
+		}
+	}
+	seen := 0
+	for _, want := range []string{"acquire granted", "acquire refused", "renew done", "release done"} {
+		n := count[want+" by "+string(how)]
+		if n > sections {
+			t.Errorf("%d times %s, %d sections", n, want, sections)
+		}
+		seen += n
+	}
+	// The first look at a script that was refused may not know what it is for.
+	if seen < told-2 || seen < 3*sections {
+		t.Errorf("%d of %d calls were seen rightly, %d told: %v", seen, 4*sections, told, count)
+	}
+}
