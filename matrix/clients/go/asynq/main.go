@@ -22,7 +22,9 @@ func main() {
 	s := work.Start()
 	var handled atomic.Int64
 	handle := func(ctx context.Context, _ *asynq.Task) error {
-		defer handled.Add(1)
+		if int(handled.Add(1)) == s.Sections {
+			server.Stop() // that is its share
+		}
 		return s.Work(ctx, 1, nil)
 	}
 	serving := os.Getenv("INSERT") == "1"
