@@ -11,10 +11,11 @@ const (
 	late   = "late"
 	freeze = "freeze"
 	renew  = "renew"
+	lose   = "lose"
 	soak   = "soak" // of no library alone
 )
 
-var allRows = []string{clean, late, freeze, renew}
+var allRows = []string{clean, late, freeze, renew, lose}
 
 // A library is one kind of lock, and what is to come of it.
 type library struct {
@@ -143,6 +144,10 @@ func libraries() []library {
 			},
 		},
 		{
+			name: "rueidislock-loop", versions: "rueidislock 1.0.79", golang: "rueidislock", env: []string{"LOOP=1"}, keys: "rueidislock:*", each: 3, alone: true, only: "(rueidislock:0:*)",
+			rows: map[string]expected{clean: {}},
+		},
+		{
 			name: "go-redis", versions: "go-redis 9.23.0, by hand", golang: "goredis", keys: counted,
 			rows: byHand(),
 		},
@@ -171,6 +176,7 @@ func libraries() []library {
 				clean:  {},
 				late:   {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102"},
 				freeze: {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102"},
+				lose:   {},
 				renew:  {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, unrenewed 1, released 1, unreleased 1", verdicts: "LF101, LF102"},
 			},
 		},

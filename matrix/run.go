@@ -115,7 +115,7 @@ func (l *lab) command(ctx context.Context, o *outcome, dir string) (string, erro
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	stop := l.starting(ctx, o.library, filepath.Join(dir, "start"))
+	stop := l.starting(ctx, o.trial, filepath.Join(dir, "start"))
 	err := cmd.Wait()
 	stop()
 	_ = os.WriteFile(filepath.Join(dir, "summary.txt"), text.Bytes(), 0o644)
@@ -126,15 +126,19 @@ func (l *lab) command(ctx context.Context, o *outcome, dir string) (string, erro
 	return text.String(), err
 }
 
-// starting makes the file start once the server has the lock. The function that it
+// starting makes the file start once the server has the lock, or, in the row lose, has
+// lost it as a replica that takes over may have. The function that it
 // returns ends it.
-func (l *lab) starting(ctx context.Context, lib library, file string) (stop func()) {
+func (l *lab) starting(ctx context.Context, t trial, file string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil && !l.taken(ctx, lib) {
+		for ctx.Err() == nil && !l.taken(ctx, t.library) {
 			time.Sleep(5 * time.Millisecond)
+		}
+		if t.row == lose {
+			_ = l.client.FlushAll(ctx)
 		}
 		_ = os.WriteFile(file, nil, 0o644)
 	}()
@@ -178,7 +182,7 @@ func (l *lab) script(t trial) string {
 	if t.row == renew {
 		a = append(a, "RENEW=1")
 	}
-	if t.row == renew && t.alone {
+	if t.row == lose || t.row == renew && t.alone {
 		a = append(a, "THINK_MS=3000") // it renews when half of the lease is over
 	}
 	return fmt.Sprintf("(%s %s >a.json 2>a.err; : >done) & %s %s >b.json 2>b.err & wait",

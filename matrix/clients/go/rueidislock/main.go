@@ -1,4 +1,5 @@
-// Command rueidislock guards its work by a lock of rueidis, which renews it by itself.
+// Command rueidislock guards its work by a lock of rueidis, which renews it by itself. With LOOP=1 it hears of
+// its own changes of the key, too, as is the default.
 package main
 
 import (
@@ -17,7 +18,7 @@ func main() {
 
 	s := work.Start()
 	defer s.Finish()
-	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: option, KeyValidity: s.Lease, NoLoopTracking: true})
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: option, KeyValidity: s.Lease, NoLoopTracking: os.Getenv("LOOP") == ""})
 	work.Must(err)
 	defer locker.Close()
 	for s.More() {
