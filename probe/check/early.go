@@ -1,6 +1,10 @@
 package check
 
-import "github.com/lockfaultd/lockfaultd/lock"
+import (
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // An early is a write of a section, with the last that its process had read of the
 // cell, which was before the section's grant.
@@ -49,13 +53,19 @@ func (c *kase) readBeforeGrant(t *lock.Term, w *write, a lock.Assign) (early, bo
 		return early{}, false
 	}
 	r := c.lastOf(owner{actor: w.op.Actor}, w, k)
-	if r == nil || r.op.R > t.Grant.F || r.op.Term.Of(t.ID) {
+	if r == nil || r.op.R > t.Grant.F || together(r.op.Term, w.op.Term) {
 		return early{}, false
 	}
 	e := early{term: t, write: w, read: r, cell: k}
 	e.step, e.steps = a.Value.Minus(r.value(k.column))
 	e.sure = !c.reread(r, 0, []owner{{session: w.op.Session}, {term: t.ID}, {actor: w.op.Actor}}, w, k)
 	return e, true
+}
+
+// together reports whether one term has both of them as its own. The term of a lock
+// that was taken within another's section has what was read under that one.
+func together(a, b lock.Attribution) bool {
+	return b.Of(a.ID) || slices.ContainsFunc(a.Within, b.Of)
 }
 
 // fewSteps is how many different steps of one column are kept in mind.
