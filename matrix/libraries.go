@@ -176,7 +176,7 @@ func libraries() []library {
 				clean:  {},
 				late:   {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102"},
 				freeze: {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102"},
-				lose:   {},
+				lose:   {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101, LF102, LF305 LIKELY"},
 				renew:  {says: "granted 1, unreleased 1, lost 1", ops: "granted 2, unrenewed 1, released 1, unreleased 1", verdicts: "LF101, LF102"},
 			},
 		},

@@ -10,8 +10,9 @@
 //	late    the answer to A's acquire is held until twice the lease; B takes the lock meanwhile
 //	freeze  A is frozen for twice the lease when it has read the row
 //	renew   A's renewal is held for twice the lease
+//	lose    the server loses A's key
 //
-// In the last three the order of events is given by files and not by sleeps: A begins when B could, B when the
+// In all but the first the order of events is given by files and not by sleeps: A begins when B could, B when the
 // server has A's lock, and has a long lease; its work lasts until A has ended. libraries.go says what A has to report
 // then, which ops the history has to have and which verdicts there have to be. A deviation
 // makes the exit status 1.
