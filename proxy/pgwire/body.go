@@ -134,6 +134,37 @@ func (b bound) at(param int) lock.Value {
 	return b[param-1]
 }
 
+func (b bound) when(int) moment { return moment{} }
+
+// timed are parameters of which it is known what they say of time.
+type timed struct {
+	bound
+	moments []moment
+}
+
+func (t timed) when(param int) moment {
+	if param > len(t.moments) {
+		return moment{}
+	}
+	return t.moments[param-1]
+}
+
+// moments reads the formats and parameters of a Bind for what they say of time.
+func (c *cursor) moments(oids []uint32, n int) []moment {
+	f := c.formats()
+	out := make([]moment, min(n, c.count()))
+	for i := range out {
+		b, null := c.field()
+		if c.bad {
+			break
+		}
+		if !null {
+			out[i] = momentOf(b, at(oids, i), f.binary(i))
+		}
+	}
+	return out
+}
+
 // parameters reads the formats and parameters of a Bind. The first n of them
 // are wanted.
 func (c *cursor) parameters(h *lock.Hasher, oids []uint32, n int) bound {

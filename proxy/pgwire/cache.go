@@ -24,6 +24,8 @@ type Cache struct {
 	mu    sync.Mutex
 	texts store[[]template]
 	seen  [cacheSeen]uint32 // sums of texts that were read, each at its place
+
+	leases leaseTables
 }
 
 // NewCache returns an empty cache.
@@ -113,12 +115,15 @@ func weigh(list []template) int {
 // a place in one takes.
 const (
 	templateBytes = 512
-	slotBytes     = 160
+	slotBytes     = 192
 )
 
 // weight returns about how many bytes the lists of a template take.
 func (t *template) weight() int {
-	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)+2*len(t.holds)) + 32*(len(t.shape.Columns)+len(t.also)+len(t.shape.Also))
+	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)+2*len(t.holds)+len(t.guards)) + 32*(len(t.shape.Columns)+len(t.also)+len(t.shape.Also))
+	if t.lease != nil {
+		n += templateBytes + slotBytes*len(t.lease.key)
+	}
 	if t.inner != nil {
 		n += templateBytes + t.inner.weight()
 	}

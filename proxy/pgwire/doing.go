@@ -19,7 +19,8 @@ type doing struct {
 type held struct {
 	*hold
 	op      *lock.Op
-	yes, no int64 // rows that said so
+	yes, no int64      // rows that said so
+	sent    lock.Value // what RETURNING must say
 }
 
 func (d *doing) none() bool { return d.op == nil && len(d.locks) == 0 }
@@ -71,6 +72,9 @@ func (t *Tracker) do(tm *template, from binding, sql *lock.Statement) doing {
 		if op := t.lockOp(&tm.holds[i], tm, from); op != nil {
 			d.locks = append(d.locks, held{hold: &tm.holds[i], op: op})
 		}
+	}
+	if l, ok := t.leased(tm, from); ok {
+		d.locks = append(d.locks, l)
 	}
 	d.call = t.call(&d)
 	if t.mattersItself(tm) {
@@ -178,6 +182,7 @@ func (t *Tracker) settleLocks(d *doing, rows int64) {
 		l := &d.locks[i]
 		l.op.Rows = rows
 		l.op.Outcome = l.outcome(rows)
+		l.told(t.opt.Hash, t.reply.row, rows, t.reply.rows)
 		if l.class == "advisory" || l.all {
 			t.advised.count(l)
 		}
@@ -221,11 +226,13 @@ func (d *doing) failLocks(state string) {
 	for i := range d.locks {
 		op := d.locks[i].op
 		op.Outcome, op.Err = lock.Failed, state
-		if op.Kind == lock.Acquire && refuses(state) {
+		if op.Kind == lock.Acquire && (refuses(state) || state == uniqueViolation && d.locks[i].lease != nil) {
 			op.Outcome = lock.Refused
 		}
 	}
 }
+
+const uniqueViolation = "23505"
 
 // refuses reports whether an error says that somebody else has the lock: not
 // available, cancelled while it waited, a deadlock, or another's change.

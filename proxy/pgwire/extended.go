@@ -86,7 +86,12 @@ func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
 	if st.bare() || !matters && st.tmpl.kind == lock.Read {
 		return st.tmpl.bare
 	}
-	p := &portal{detail: detail{stmt: st}, binding: c.parameters(t.opt.Hash, st.oids, st.tmpl.params)}
+	p := &portal{detail: detail{stmt: st}}
+	again := *c
+	p.binding = c.parameters(t.opt.Hash, st.oids, st.tmpl.params)
+	if t.timely(st.tmpl) {
+		p.timed = &timed{p.binding, again.moments(st.oids, st.tmpl.params)}
+	}
 	p.formats = c.formats().keep()
 	if c.bad {
 		p.formats.unknown = true
@@ -95,6 +100,12 @@ func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
 	p.sql.Trace = st.trace
 	p.weight = weighs(p.sql, p.binding) + int32(len(st.tmpl.holds))
 	return p
+}
+
+// timely reports whether it matters what the parameters of a statement say of
+// time.
+func (t *Tracker) timely(tm *template) bool {
+	return tm.lease != nil || tm.kind == lock.Write && t.opt.Statements.leases.of(tm.table) != nil
 }
 
 // askDescribe takes Describe of a statement or of a portal: what upstream
@@ -165,6 +176,9 @@ func (t *Tracker) execute(p *portal, a *asked) {
 	tm := p.stmt.tmpl
 	change := t.affect(tm)
 	from := binding(p.binding)
+	if p.timed != nil {
+		from = p.timed
+	}
 	inner, args := t.resolve(tm, from)
 	var d doing
 	if inner == tm {

@@ -227,8 +227,12 @@ func TestRowAndTableLocks(t *testing.T) {
 					w.until('Z')
 					w.send(way(tt.sql)...)
 					w.until('Z')
-					if got := locked(w.pl.marks); got != tt.want {
-						t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+					want := tt.want
+					if strings.HasPrefix(tt.sql, "with x") && name != "binary" {
+						want = strings.Replace(want, "?", row("id", "2"), 1) // the only row says which
+					}
+					if got := locked(w.pl.marks); got != want {
+						t.Errorf("got\n%s\nwant\n%s", got, want)
 					}
 					w.send(q("rollback"))
 					w.until('Z')

@@ -24,6 +24,7 @@ type portal struct {
 	doing   // once executed, until it is answered
 	sql     *lock.Statement
 	binding bound
+	timed   *timed // the same, if it may matter what the parameters say of time
 	formats formats
 	ran     bool // later Executes only fetch more of it
 }
@@ -244,9 +245,9 @@ func (t *Tracker) resolve(tm *template, from binding) (*template, binding) {
 	if st == nil || tm.name == "" {
 		return nil, nil
 	}
-	args := make(bound, len(tm.args))
+	args := timed{make(bound, len(tm.args)), make([]moment, len(tm.args))}
 	for i, a := range tm.args {
-		args[i] = a.of(from)
+		args.bound[i], args.moments[i] = a.of(from), a.moment(from)
 	}
 	return st.tmpl, args
 }

@@ -18,6 +18,8 @@ type hold struct {
 	tells  telling
 	cell   int // place in a row of what the function returned; none: it is not there
 
+	lease *lease // of one that is a row
+
 	class string // what the key begins with: advisory, row:TABLE, table:NAME
 	named bool   // the key has nothing behind that
 	args  []slot // what is behind it; none: it cannot be told
@@ -161,6 +163,7 @@ func (t *template) takesLocks(o *outline, src string) {
 		t.advises(src)
 	}
 	t.takesRows()
+	t.takesLeases(o, src)
 }
 
 // takesRows makes the lock of a SELECT ... FOR UPDATE.

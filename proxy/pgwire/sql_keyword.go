@@ -43,6 +43,7 @@ const (
 	kwLimit
 	kwLocal // and the other words between CREATE and TABLE, or INTO and a name
 	kwLock
+	kwLocked
 	kwMaterialized
 	kwMerge
 	kwNot
@@ -55,6 +56,7 @@ const (
 	kwSearch
 	kwSelect
 	kwSet
+	kwSkip
 	kwTable
 	kwTruncate
 	kwUnion
@@ -156,6 +158,8 @@ func keywordOf(word string) keyword {
 		return kwLocal
 	case "lock":
 		return kwLock
+	case "locked":
+		return kwLocked
 	case "materialized":
 		return kwMaterialized
 	case "merge":
@@ -180,6 +184,8 @@ func keywordOf(word string) keyword {
 		return kwSelect
 	case "set":
 		return kwSet
+	case "skip":
+		return kwSkip
 	case "table":
 		return kwTable
 	case "truncate":

@@ -14,6 +14,7 @@ type outline struct {
 	kind     lock.Kind // Read, Write, or "" for the rest
 	maybe    bool      // runs code that cannot be seen: CALL, DO
 	indirect bool      // what the reply counts is not what was written
+	skips    bool      // says SKIP LOCKED
 	advised  bool      // may call a function about advisory locks
 	explains bool      // is an EXPLAIN
 	deep     bool      // has parentheses that were not looked into
@@ -40,11 +41,12 @@ const (
 // EXTRACT or IS DISTINCT FROM is none, the names of a WITH list are no tables
 // where they are known, and what stands behind a dot or AS is no keyword.
 type surveyor struct {
-	lex    lexer
-	tok    token
-	kw     keyword
-	before [2]keyword // the two before, the latest first
-	dotted bool       // the token before is a dot
+	lex     lexer
+	tok     token
+	kw      keyword
+	before  [2]keyword // the two before, the latest first
+	dotted  bool       // the token before is a dot
+	skipped bool       // it is SKIP
 
 	depth  int
 	common [maxCommon]token
@@ -71,6 +73,10 @@ func (s *surveyor) next() {
 	if s.tok.kind == tokWord && !s.dotted {
 		s.kw = keywordOf(s.tok.text)
 	}
+	if s.kw == kwLocked && s.skipped {
+		s.out.skips = true
+	}
+	s.skipped = s.kw == kwSkip
 	if s.tok.kind <= tokQuoted && mayAdvise(s.tok) {
 		s.out.advised = true
 	}

@@ -74,6 +74,10 @@ func (p *parser) assign(column string) slot {
 		return slot{column: column, value: v, step: step}
 	}
 	p.reset(m)
+	if r, ok := p.reckon(); ok && p.assignEnd() {
+		return slot{column: column, value: value{now: r}}
+	}
+	p.reset(m)
 	p.toNext()
 	return slot{column: column}
 }

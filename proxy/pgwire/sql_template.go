@@ -35,6 +35,14 @@ type template struct {
 	where []slot
 	holds []hold  // what it does to locks
 	rows  rowLock // what it asks for behind FOR
+	lease *lease  // what it does to a lease, whatever table it is of; nil: nothing
+	skips bool    // it takes rows that nobody has locked
+	deeps bool    // which rows it changes, a subquery says
+
+	target   []string // columns of ON CONFLICT
+	guards   []guard  // all that the WHERE asks for, whatever joins it, if that matters
+	inserted int      // how many of set an INSERT gives the new row
+	guarded  int      // place behind the WHERE of what it changes, 0 if there is none
 
 	also     []another // the other tables, each once as read and once as written
 	maybe    bool      // runs code that cannot be seen, which may write
@@ -74,12 +82,36 @@ type slot struct {
 type value struct {
 	param   int // from 1
 	known   bool
+	null    bool
+	says    byte       // t, f or e: of a literal that is a boolean or empty; +: it counts up, by what is not told
+	now     *reckoning // it is worked out from the server's clock
+	when    moment     // what a literal says of time
 	text    string     // of a literal, while its statement is being read
 	literal lock.Value // which then takes its place
 }
 
-// A binding gives the values of parameters, counted from 1.
-type binding interface{ at(param int) lock.Value }
+// A binding gives the values of parameters, counted from 1, and what they say of
+// time.
+type binding interface {
+	at(param int) lock.Value
+	when(param int) moment
+}
+
+// needs returns the parameter that a value is made of, 0 if it is of none.
+func (v value) needs() int {
+	if v.now != nil {
+		return v.now.param
+	}
+	return v.param
+}
+
+// moment returns what a value says of time.
+func (v value) moment(from binding) moment {
+	if v.param > 0 && from != nil {
+		return from.when(v.param)
+	}
+	return v.when
+}
 
 func (v value) of(from binding) lock.Value {
 	if v.param > 0 && from != nil {
@@ -90,13 +122,23 @@ func (v value) of(from binding) lock.Value {
 
 // seal hashes the literals of a template. Their texts are not kept.
 func (t *template) seal(h *lock.Hasher) {
+	for i := range t.guards {
+		if v := &t.guards[i].value; v.known && v.literal.Hash == "" {
+			v.literal, v.when, v.text = h.Of([]byte(v.text)), textMoment(v.text, 0), ""
+		}
+	}
 	for list := range t.slots() {
 		for i := range list {
 			if v := &list[i].value; v.known && v.literal.Hash == "" {
-				v.literal, v.text = h.Of([]byte(v.text)), ""
+				v.literal = h.Of([]byte(v.text))
+				if t.kind == lock.Write || t.effect == run {
+					v.when = textMoment(v.text, 0)
+				}
+				v.text = ""
 			}
 		}
 	}
+	t.supposes()
 	if t.inner != nil {
 		t.inner.seal(h)
 	}
@@ -151,8 +193,11 @@ func (t *template) highest() int {
 	n := 0
 	for list := range t.slots() {
 		for _, s := range list {
-			n = max(n, s.param)
+			n = max(n, s.needs())
 		}
+	}
+	for _, g := range t.guards {
+		n = max(n, g.needs())
 	}
 	return min(n, maxParams)
 }

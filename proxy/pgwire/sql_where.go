@@ -200,10 +200,12 @@ func plainNumber(text string) string {
 func (p *parser) constant() (value, bool) {
 	switch {
 	case p.word("TRUE"):
-		return value{known: true, text: "t"}, true
+		return literal("t", true), true
 	case p.word("FALSE"):
-		return value{known: true, text: "f"}, true
-	case p.word("NULL"), p.word("DEFAULT"):
+		return literal("f", true), true
+	case p.word("NULL"):
+		return value{null: true}, true
+	case p.word("DEFAULT"):
 		return value{}, true
 	case p.inserted != nil && p.word(excluded):
 		return p.insertedValue()
@@ -262,7 +264,20 @@ func literal(text string, known bool) value {
 	if !known || len(text) > maxValue {
 		return value{}
 	}
-	return value{known: true, text: strings.Clone(text)}
+	return value{known: true, says: sayingOf(text), text: strings.Clone(text)}
+}
+
+// sayingOf returns what a literal says: t, f, or e for nothing; 0 if it is another.
+func sayingOf(text string) byte {
+	switch text {
+	case "":
+		return 'e'
+	case "t", "true", "TRUE":
+		return 't'
+	case "f", "false", "FALSE":
+		return 'f'
+	}
+	return 0
 }
 
 // paramNumber reads the digits of $n. 0 is none.

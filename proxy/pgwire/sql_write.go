@@ -33,6 +33,7 @@ func (p *parser) inserts(t *template) {
 	default:
 		p.query(t, columns)
 	}
+	t.inserted = len(t.set)
 	p.conflict(t)
 	p.returning(t)
 }
@@ -95,8 +96,7 @@ func (p *parser) list() []value {
 		v, ok := p.operand()
 		if !ok || !p.end() && !p.tok.op(",") {
 			p.reset(m)
-			v = value{}
-			p.expression()
+			v = p.worked()
 		}
 		if len(out) <= maxSlots {
 			out = append(out, v)
@@ -104,6 +104,18 @@ func (p *parser) list() []value {
 		p.op(",")
 	}
 	return out
+}
+
+// worked reads an expression of a list that is no plain value: of time, or
+// another.
+func (p *parser) worked() value {
+	m := p.mark()
+	if r, ok := p.reckon(); ok && (p.end() || p.tok.op(",")) {
+		return value{now: r}
+	}
+	p.reset(m)
+	p.expression()
+	return value{}
 }
 
 // expression passes over one expression of a list.
@@ -139,6 +151,9 @@ func (p *parser) conflict(t *template) {
 	if !p.words("ON", "CONFLICT") {
 		return
 	}
+	if p.tok.op("(") {
+		t.target = p.names()
+	}
 	p.until("DO")
 	p.advance()
 	if !p.words("UPDATE", "SET") {
@@ -148,7 +163,9 @@ func (p *parser) conflict(t *template) {
 	t.shape.Upsert = true
 	inserted := t.set
 	p.assignments(t, inserted)
-	if p.word("WHERE") {
+	if p.tok.word("WHERE") {
+		t.guarded = p.lex.pos
+		p.advance()
 		p.guard(t)
 	}
 }
@@ -181,7 +198,7 @@ func (p *parser) updates(t *template) {
 	if p.tok.word("FROM") {
 		for i, s := range t.set {
 			if s.step != 0 {
-				t.set[i] = slot{column: s.column}
+				t.set[i] = slot{column: s.column, value: value{says: '+'}}
 			}
 		}
 	}
@@ -235,10 +252,13 @@ func (p *parser) filter(t *template, other string) {
 		t.shape.Opaque = true
 		p.until("WHERE", "RETURNING")
 		if p.tok.word("WHERE") {
+			t.guarded = p.lex.pos
 			p.until("RETURNING")
 		}
 	}
-	if p.word("WHERE") {
+	if p.tok.word("WHERE") {
+		t.guarded = p.lex.pos
+		p.advance()
 		p.where(t)
 	}
 	if !p.tok.word("RETURNING") {
