@@ -34,7 +34,7 @@ func anyStatement() *rapid.Generator[*lock.Statement] {
 			return nil
 		}
 		s := &lock.Statement{Table: name(t, "table"), Returning: rapid.Bool().Draw(t, "returning"), ForUpdate: rapid.Bool().Draw(t, "for update"),
-			Upsert: rapid.Bool().Draw(t, "upsert"), Opaque: rapid.Bool().Draw(t, "opaque"), Cascade: rapid.Bool().Draw(t, "cascade")}
+			Upsert: rapid.Bool().Draw(t, "upsert"), Opaque: rapid.Bool().Draw(t, "opaque"), Cascade: rapid.Bool().Draw(t, "cascade"), Lease: rapid.Bool().Draw(t, "lease")}
 		for range rapid.IntRange(0, 2).Draw(t, "also") {
 			s.Also = append(s.Also, name(t, "table"))
 		}

@@ -202,6 +202,9 @@ func (q *quick) statement(s *lock.Statement, key []byte) {
 	case "opaque":
 		q.at(11)
 		s.Opaque = q.yes()
+	case "lease":
+		q.at(12)
+		s.Lease = q.yes()
 	default:
 		q.bad = true
 	}

@@ -72,7 +72,7 @@ func (c *connState) exactly(op *Op) []*Term {
 
 // verdictOn says whose a statement is but for the locks of its session and transaction.
 func (l *Ledger) verdictOn(op *Op) Attribution {
-	if op.SQL == nil {
+	if op.SQL == nil || op.SQL.Lease {
 		return Attribution{}
 	}
 	if by := l.byEvidence(op); len(by) > 0 {
@@ -347,7 +347,7 @@ func (l *Ledger) replyWrite(op *Op) {
 	if a := l.actors[op.Actor]; a != nil {
 		a.wrote(op.Session)
 	}
-	if op.SQL == nil || op.Outcome != Done || !op.Term.Sure() {
+	if op.SQL == nil || op.SQL.Lease || op.Outcome != Done || !op.Term.Sure() {
 		return
 	}
 	for _, id := range slices.Concat(op.Term.Within, []TermID{op.Term.ID}) {

@@ -140,8 +140,9 @@ type Op struct {
 
 	// A lock's. For Postgres Key names what is locked: advisory:42 (advisory:1:2 for
 	// two ints), table:NAME, row:TABLE:HASH or lease:TABLE:HASH, where HASH stands
-	// for the conditions that choose the row. Such an op comes beside the statement's
-	// own, if that is a Read or a Write, and before it.
+	// for the conditions that choose the row; with ? in place of a number or a HASH
+	// that is not told, and * where the table has one row. Such an op comes beside
+	// the statement's own, if that is a Read or a Write, and before it.
 	DB       int           // database number: part of a lock's identity
 	Key      string        // the key, or a script's key that it acts upon
 	NX       bool          // creates only if absent (SETNX, SET NX, an acquire script)
@@ -202,6 +203,7 @@ type Statement struct {
 	ForUpdate bool     // a SELECT that takes row locks
 	Upsert    bool     // INSERT ... ON CONFLICT DO UPDATE
 	Trace     string   // trace id of a comment (traceparent), "" if there is none
+	Lease     bool     // its row is a lock, and the op before this one says what it does to it
 	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete
 }
 

@@ -69,6 +69,9 @@
 // is read from the cell that the function's value is in, if there is one, else
 // from there being rows, else it is Unknown. A key that is computed is
 // [Unresolved]; a row that the conditions do not name ends in the same sign.
+// A write to a row that is a lease has such an op too, by its shape: what it
+// sets, and under which conditions. A table at which one that takes a lease was
+// seen is remembered, in the Cache, for what renews and releases.
 // Inside functions, CALL, DO, cursors and FunctionCall no lock is seen, and
 // none of EXPLAIN ANALYZE.
 //

@@ -75,6 +75,7 @@ func (t *Tracker) do(tm *template, from binding, sql *lock.Statement) doing {
 	}
 	if l, ok := t.leased(tm, from); ok {
 		d.locks = append(d.locks, l)
+		sql.Lease = true
 	}
 	d.call = t.call(&d)
 	if t.mattersItself(tm) {
