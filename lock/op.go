@@ -232,7 +232,9 @@ type Cell struct {
 // order, counted from 1 over all locks. 0 is no term.
 type TermID uint64
 
-// Attribution says to which term an op belongs, and how surely.
+// Attribution says to which term an op belongs, and how surely. Who asks whether
+// an op is certainly of a term asks a.Sure() && a.Of(id): a statement within nested
+// locks, or in a transaction that holds locks of its own, is of several.
 type Attribution struct {
 	ID         TermID
 	Confidence float64  // 1.0, 0.98, 0.95, 0.90, 0.75, 0.60, 0.40; 0: none
@@ -246,5 +248,6 @@ func (t Attribution) Of(id TermID) bool {
 	return id != 0 && (t.ID == id || slices.Contains(t.Within, id))
 }
 
-// Sure reports whether the op certainly belongs to one term (0.9 or better).
+// Sure reports whether the op certainly belongs to ID (0.9 or better), and with it
+// to every term of Within.
 func (t Attribution) Sure() bool { return t.ID != 0 && t.Confidence >= 0.9 && len(t.Also) == 0 }

@@ -371,7 +371,13 @@ func familySize(top int) int { return max((top+1)|1, 3) }
 func (l *Ledger) early(t *Term, op *Op) bool {
 	return t.Open() && t.Votes == nil && !t.Dead(op.F) && t.Span == LeaseSpan && !t.Member && t.Again == nil &&
 		t.Grant.A <= op.A+window && op.A <= max(t.Grant.A, t.Grant.R)+window &&
-		t.TTL > 0 && op.TTL > 0 && sameClient(t.Session, t.Actor, op)
+		sameLife(t.Grant, op) && sameClient(t.Session, t.Actor, op)
+}
+
+// sameLife reports whether two acquires ask for the same lifetime: the votes of one
+// acquisition do.
+func sameLife(a, b *Op) bool {
+	return a.Until == b.Until && (a.Until != 0 || a.TTL == b.TTL)
 }
 
 // demote makes a vote of what was taken for a term.

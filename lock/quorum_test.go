@@ -99,6 +99,58 @@ func TestTheFirstReleaseEndsAQuorumsSection(t *testing.T) {
 	}
 }
 
+// What is not guarded takes away whatever a server has.
+func TestADeletionOfAQuorumsKeys(t *testing.T) {
+	del := func(l *tape, at Instant, kind Kind, actor string, n int) *Op {
+		op := node(l, kind, n, "")
+		op.Actor, op.Verb, op.Guarded, op.Token = actor, "DEL", false, Value{}
+		return l.do(at, op, Done)
+	}
+	l := quorumTape()
+	for n := range 2 {
+		l.do(Instant(10+n), node(l, Acquire, n, "ta"), Granted)
+	}
+	del(l, 20, Renew, "A", 1)
+	if got := l.Term(1); got.Renewals != 1 || got.LeaseEnd.Earliest > 510*ms {
+		t.Errorf("one was renewed: %+v", got)
+	}
+	first := del(l, 30, Release, "B", 1)
+	got := l.Term(1)
+	if !got.Open() || got.Released != first || first.Term.ID != 0 {
+		t.Fatalf("another's deletion takes the majority, and ends no section: %+v", got)
+	}
+	own := del(l, 40, Release, "A", 0)
+	if got.Open() || own.Term.ID != 1 || got.Release != own {
+		t.Errorf("its own does: %+v", got)
+	}
+	del(l, 50, Release, "A", 0)
+	if got.Releases != 1 {
+		t.Errorf("there is nothing left that it could be of: %+v", got)
+	}
+}
+
+func TestNumbersMakeNoQuorum(t *testing.T) {
+	l := newTape()
+	for n := range 2 {
+		op := node(l, Acquire, n, "1")
+		l.do(10, op, Granted)
+	}
+	if len(l.Terms()) != 2 || len(l.quorums) != 0 {
+		t.Error("numbers occur by chance")
+	}
+	l = newTape()
+	for i := range maxVotes + 10 {
+		op := node(l, Acquire, 0, "token of the process")
+		op.Key = strconv.Itoa(i)
+		l.do(10, op, Granted)
+	}
+	op := node(l, Acquire, 1, "token of the process")
+	op.Key = "7"
+	if l.do(10, op, Granted); len(l.quorums) != 0 {
+		t.Error("it stands for the process, and not for an acquisition")
+	}
+}
+
 func TestRenewalsOfAQuorum(t *testing.T) {
 	l := quorumTape()
 	for n := range 3 {
@@ -217,6 +269,31 @@ func TestAFamilyOfKeysOnOneServer(t *testing.T) {
 	l.do(42, family(l, Acquire, 2, "tb"), Refused)
 	if l.HasOpen("A") || l.Refused("A", id) == nil {
 		t.Error("the minority")
+	}
+}
+
+// A script whose lifetime is not told is no hindrance, and neither is a lifetime
+// that ends at one instant and is counted from several.
+func TestTheVotesOfAnAcquisitionEndTogether(t *testing.T) {
+	for name, change := range map[string]func(op *Op, i int) bool{
+		"no lifetime is told": func(op *Op, _ int) bool { op.TTL = 0; return true },
+		"one end":             func(op *Op, i int) bool { op.Until, op.TTL = 5000, time.Duration(500-i)*time.Millisecond; return true },
+		"several ends":        func(op *Op, i int) bool { op.Until = 5000 + int64(i); return false },
+		"several lifetimes":   func(op *Op, i int) bool { op.TTL += time.Duration(i); return false },
+	} {
+		l, want, s := newTape(), false, NewSurvey(nil)
+		for i := range 3 {
+			op := family(l, Acquire, i, "ta")
+			want = change(op, i)
+			s.Add(l.do(Instant(10+i), op, Granted))
+		}
+		if got := len(l.OpenTerms("A")) == 1; got != want {
+			t.Errorf("%s: one term %v", name, got)
+		}
+		other := newTape()
+		if other.Learn(s); (len(other.families) == 1) != want {
+			t.Errorf("%s: %v in a survey", name, other.families)
+		}
 	}
 }
 

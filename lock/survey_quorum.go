@@ -1,6 +1,9 @@
 package lock
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A surveyedToken is where a token was used to acquire.
 type surveyedToken struct {
@@ -12,6 +15,8 @@ type tokenUse struct {
 	at      Instant
 	actor   string
 	granted bool
+	ttl     time.Duration
+	until   int64
 }
 
 // A surveyedFamily is what was seen of keys that differ in a number only, and that
@@ -24,12 +29,12 @@ type surveyedFamily struct {
 
 // voted looks for grants that are votes of one acquisition: see [Ledger.discover].
 func (s *Survey) voted(op *Op) {
-	if op.Proto != Redis || op.Token.IsInt || op.Token.Hash == "" || op.Member || op.TTL <= 0 ||
+	if op.Proto != Redis || op.Token.IsInt || op.Token.Hash == "" || op.Member ||
 		op.Outcome != Granted && op.Outcome != Refused && op.Outcome != Done {
 		return
 	}
 	t := s.tokens.get(op.Token.Hash, func() *surveyedToken { return &surveyedToken{} })
-	own := tokenUse{IDOf(op), op.A, op.Actor, op.Outcome == Granted || op.Kind == Store && op.Outcome == Done}
+	own := tokenUse{IDOf(op), op.A, op.Actor, op.Outcome == Granted || op.Kind == Store && op.Outcome == Done, op.TTL, op.Until}
 	for _, o := range t.uses {
 		if o.id.Key == own.id.Key && o.id.DB == own.id.DB && o.id.Upstream != own.id.Upstream && o.granted && own.granted && near(o, own) {
 			s.quorums[shapeOf(LockID{Quorum, own.id.DB, own.id.Key})] = true
@@ -43,6 +48,9 @@ func (s *Survey) voted(op *Op) {
 
 func near(a, b tokenUse) bool {
 	apart := a.at - b.at
+	if a.until != b.until || a.until == 0 && a.ttl != b.ttl {
+		return false
+	}
 	return max(apart, -apart) <= window && (a.actor == b.actor || AddressOnly(a.actor) || AddressOnly(b.actor))
 }
 
