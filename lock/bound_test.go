@@ -124,3 +124,15 @@ func TestTermsDoNotKeepThoseThatAreForgotten(t *testing.T) {
 		t.Errorf("%d terms in a row, of %d that are remembered", depth, len(l.Terms()))
 	}
 }
+
+func TestRefusalsAreBounded(t *testing.T) {
+	l := newTape()
+	for i := range 3 * mostRefusals {
+		op := l.release("A", 1, "t")
+		op.Kind, op.Key = Acquire, "message:"+strconv.Itoa(i)
+		l.do(10, op, Refused)
+	}
+	if n := len(l.Refusals("A")); n > mostRefusals {
+		t.Errorf("%d", n)
+	}
+}

@@ -67,7 +67,7 @@ func TestAnAnsweredAcquireIsNoGhost(t *testing.T) {
 	unsent.Kind = Acquire
 	l.ask(30, unsent)
 	unsent.F = 0
-	if got := l.Ghosts(); len(got) != 0 {
+	if got := l.Ghosts(); len(got) != 0 || len(l.ghosts.line) != 1 || len(l.ghosts.byKey) != 1 {
 		t.Errorf("%+v", got)
 	}
 }
