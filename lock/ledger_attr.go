@@ -26,29 +26,26 @@ func (l *Ledger) attribute(op *Op) {
 	}
 }
 
-// around makes a statement of the terms that span its session and transaction, of
-// which the last is the innermost, and of what it is of beside those, if that is
-// sure.
+// around makes a statement of the terms that span its session and transaction, and
+// of what it is of beside those, if that is sure. ID is the innermost of those that
+// outlast the transaction: what spans only that comes after it.
 func (l *Ledger) around(spans []*Term, outer Attribution) Attribution {
 	if len(spans) == 0 {
 		return outer
 	}
-	last := spans[len(spans)-1]
-	a := Attribution{ID: last.ID, Confidence: 1}
+	a := Attribution{Confidence: 1}
 	add := func(id TermID) {
-		if id != a.ID && !slices.Contains(a.Within, id) {
+		switch {
+		case a.ID == 0:
+			a.ID = id
+		case id != a.ID && !slices.Contains(a.Within, id):
 			a.Within = append(a.Within, id)
 		}
 	}
-	for _, t := range spans[:len(spans)-1] {
-		add(t.ID)
-	}
-	for _, t := range spans {
-		switch {
-		case t.doubt:
-			a.Confidence = min(a.Confidence, 0.75)
-		case t.Span == SessionSpan:
-			a.Confidence = min(a.Confidence, 0.98)
+	for _, t := range slices.Backward(spans) {
+		if t.Span == SessionSpan {
+			add(t.ID)
+			a.Confidence = 0.98
 		}
 	}
 	if outer.Sure() {
@@ -57,6 +54,11 @@ func (l *Ledger) around(spans []*Term, outer Attribution) Attribution {
 			add(id)
 		}
 		a.Confidence = min(a.Confidence, outer.Confidence)
+	}
+	for _, t := range slices.Backward(spans) {
+		if add(t.ID); t.doubt {
+			a.Confidence = min(a.Confidence, 0.75)
+		}
 	}
 	return a
 }

@@ -51,8 +51,8 @@ func (l *Ledger) refuse(op *Op) {
 	if op.Outcome == Refused {
 		l.shown(op)
 	}
-	if l.voteAgainst(op) {
-		return
+	if severalThings(op.Key) || l.voteAgainst(op) {
+		return // another such thing may have been free
 	}
 	a.refuse(id, op, l.keepAll)
 }

@@ -239,7 +239,7 @@ type Attribution struct {
 	ID         TermID
 	Confidence float64  // 1.0, 0.98, 0.95, 0.90, 0.75, 0.60, 0.40; 0: none
 	Also       []TermID // it may as well be one of these
-	Within     []TermID // and it belongs to these too, as surely: terms of other locks around it
+	Within     []TermID // and it belongs to these too, as surely: terms of other locks around it, or that span its transaction
 }
 
 // Of reports whether the op belongs to the term, as one of those it is within or

@@ -177,8 +177,8 @@ func TestARowLockDoesNotDisturbASection(t *testing.T) {
 	l.acquire(10, "A", 1, "ta")
 	l.do(15, inTx(Acquire, "A", 2, 4, "row:counter:x"), Granted)
 	w := l.do(20, statement(Write, "A", 2, 4), Done)
-	if w.Term.ID != 2 || !slices.Equal(w.Term.Within, []TermID{1}) || w.Term.Confidence != 0.90 || !w.Term.Sure() {
-		t.Errorf("it is of the row's lock within the section: %+v", w.Term)
+	if w.Term.ID != 1 || !slices.Equal(w.Term.Within, []TermID{2}) || w.Term.Confidence != 0.90 || !w.Term.Sure() {
+		t.Errorf("it is of the section, and of the row's lock too: %+v", w.Term)
 	}
 	want(t, l.do(21, statement(Write, "A", 3, 1), Done), 1, 0.90)
 	c := l.do(30, pg(Commit, "A", 2, 4), Done)
@@ -189,6 +189,26 @@ func TestARowLockDoesNotDisturbASection(t *testing.T) {
 		t.Error("counter was written in the section")
 	}
 	want(t, l.do(40, statement(Write, "A", 3, 2), Done), 1, 0.90)
+}
+
+func TestLocksOfASessionAndItsTransaction(t *testing.T) {
+	l := newTape()
+	l.do(10, advisory("A", 1, "7"), Granted)
+	l.do(11, advisory("A", 1, "8"), Granted)
+	l.do(12, inTx(Acquire, "A", 1, 4, "row:t:x"), Granted)
+	l.do(13, inTx(Acquire, "A", 1, 4, "row:t:y"), Granted)
+	if w := l.do(20, statement(Write, "A", 1, 4), Done); !surely(w, 2, 1, 4, 3) || w.Term.Confidence != 0.98 {
+		t.Errorf("%+v", w.Term)
+	}
+}
+
+func TestARefusalOfARowIsNone(t *testing.T) {
+	l := newTape()
+	l.do(10, inTx(Acquire, "A", 1, 4, "row:t:?"), Refused)
+	l.do(11, inTx(Acquire, "A", 1, 4, "advisory:?"), Refused)
+	if l.do(12, inTx(Acquire, "A", 1, 4, "advisory:7"), Refused); len(l.Refusals("A")) != 1 {
+		t.Errorf("another row may have been free: %v", l.Refusals("A"))
+	}
 }
 
 func TestRowLocksAloneProtectNothing(t *testing.T) {

@@ -124,6 +124,9 @@ type actorTasks struct {
 }
 
 func (c *carry) tasks(t *lock.Term) {
+	if t.Span == lock.TxSpan {
+		return
+	}
 	a := c.tasksOf[t.Actor]
 	if a == nil {
 		if len(c.tasksOf) >= mostActors {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -116,7 +117,7 @@ func (j *Judging) request(op *lock.Op) {
 	if op.Kind == lock.Renew || op.Kind == lock.Store {
 		j.unsent(op)
 	}
-	if op.Kind == lock.Write && !op.Term.Sure() && len(j.ledger.OpenTerms(op.Actor)) == 0 {
+	if op.Kind == lock.Write && !j.ofSection(op) && !j.ledger.HasOpen(op.Actor) {
 		if refused := j.ledger.Refusals(op.Actor); len(refused) > 0 {
 			j.strays = append(j.strays, stray{op: op, refused: clone(refused)})
 		}
@@ -128,6 +129,15 @@ func (j *Judging) request(op *lock.Op) {
 	for _, id := range op.Term.Within {
 		j.recall(id)
 	}
+}
+
+// ofSection reports whether an op is certainly of a section: of more than the rows
+// that its own transaction locked, which guard it as any UPDATE guards its row.
+func (c *carry) ofSection(op *lock.Op) bool {
+	return op.Term.Sure() && slices.ContainsFunc(append([]lock.TermID{op.Term.ID}, op.Term.Within...), func(id lock.TermID) bool {
+		t := c.ledger.Term(id)
+		return t == nil || !strings.HasPrefix(t.Lock.Key, "row:")
+	})
 }
 
 // unsent tells the ledger that a renewal which never left the proxy had no effect,

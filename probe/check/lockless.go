@@ -106,7 +106,7 @@ func (c *kase) locklessDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
 	switch {
 	case !answered(refusal) || refusal.D == 0 || refusal.D > s.op.A:
 		return "The answer had not reached it for certain when it sent W"
-	case s.op.Term.ID != 0:
+	case s.op.Term.ID != 0 && !s.op.Term.Sure():
 		return "It may be of a section that the process never asked to end"
 	case c.manyTasks(s.op.Actor):
 		return severalTasks

@@ -33,7 +33,7 @@ import (
 //	A store lock:c=tok 10-11
 //	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
 //	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen
-//	A lock advisory:42 10-11           of Postgres: or refused, shared
+//	A lock advisory:42 10-11           of Postgres: or refused, shared; row:counter:1 tx1
 //	A unlock advisory:42 10-11         or not-held
 //	A incr fence=3 10-11
 //	A select counter[id=1] value=7 20-21          for-update
@@ -236,6 +236,8 @@ func (s *script) kind(op *lock.Op, what, arg string) error {
 		op.Kind, op.Key, op.Span, op.Verb, op.Outcome, op.Tx = lock.Acquire, arg, lock.SessionSpan, "PG_ADVISORY_LOCK", lock.Granted, 1
 		if what == "unlock" {
 			op.Kind, op.Outcome, op.Verb = lock.Release, lock.Done, "PG_ADVISORY_UNLOCK"
+		} else if strings.HasPrefix(arg, "row:") {
+			op.Span, op.Verb = lock.TxSpan, "FORUPDATE"
 		}
 		return nil
 	}
