@@ -75,3 +75,79 @@ func TestEffectsByLooks(t *testing.T) {
 		}
 	})
 }
+
+// What looks cannot tell is not told.
+func TestLooksThatTellLittle(t *testing.T) {
+	const from, to = 1_700_000_000_000_000, 1_700_000_000_004_000
+	a, later := testHash.Of([]byte(tokA)), int64(1_700_000_060_000)
+	held := State{Type: String, Value: a, Ends: later}
+	lapsing := State{Type: String, Value: a, Ends: to/1000 + 1}
+	holder := State{Type: Hash, Members: []Member{{Token: a, Value: testHash.Of([]byte("1"))}}, Ends: later}
+	many := holder
+	many.Partial = true
+	for name, tt := range map[string]struct {
+		before, after State
+		want          string
+	}{
+		"released":          {held, State{Type: Absent}, `release "k" guarded A done`},
+		"or lapsed":         {lapsing, State{Type: Absent}, `release "k" guarded A unknown`},
+		"taken":             {State{Type: Absent}, held, `acquire "k" nx A ttl=1m0s granted`},
+		"taken, by a field": {State{Type: Absent}, holder, `acquire "k" nx A ttl=1m0s granted member depth=1`},
+		"never seen":        {State{}, held, ``},
+		"not seen again":    {held, State{}, ``},
+		"too many members":  {many, State{Type: Hash, Ends: later}, ``},
+		"and then fewer":    {State{Type: Hash, Ends: later}, many, ``},
+		"another type":      {held, holder, ``},
+		"as before":         {held, held, ``},
+		"nearly as before":  {held, State{Type: String, Value: a, Ends: later + 1}, ``},
+		"earlier":           {held, State{Type: String, Value: a, Ends: later - 10_000}, `renew "k" guarded A ttl=50s done`},
+		"never":             {held, State{Type: String, Value: a}, `renew "k" guarded A done`},
+	} {
+		s := NewShadow(testHash, NewScripts())
+		k := Ref{Key: "k"}
+		e := s.Compare(callOf("x", []string{"k"}, []string{tokA, "60", "50000"}), []Sight{{k, tt.before}}, []Sight{{k, tt.after}}, from, to)
+		if got := effects(e); got != inTokens(tt.want) {
+			t.Errorf("%s: got %s, want %s", name, got, inTokens(tt.want))
+		}
+		if got := s.Look(k, to/1000); got.Type != tt.after.Type {
+			t.Errorf("%s: the shadow has %+v", name, got)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	var r roles
+	for i := range 3 * maxScripts {
+		r.saw(itoa(int64(i)), lock.Acquire, 1, 1, false)
+	}
+	if len(r.known) != maxScripts || len(r.line) != maxScripts {
+		t.Errorf("%d scripts", len(r.known))
+	}
+	r.saw("", lock.Acquire, 1, 1, false)
+	if _, ok := r.of(""); ok {
+		t.Error("a script without a name has a role")
+	}
+	r.saw("s", lock.Release, 1, 1, false)
+	r.saw("s", lock.Release, 2, 3, false)
+	if got, _ := r.of("s"); got.key != 0 || got.token != 0 {
+		t.Errorf("%+v", got)
+	}
+	for _, tt := range []struct {
+		kinds       []lock.Kind
+		kind, alone lock.Kind
+	}{
+		{[]lock.Kind{lock.Acquire}, lock.Acquire, lock.Acquire}, {[]lock.Kind{lock.Renew}, lock.Renew, lock.Renew}, {[]lock.Kind{lock.Release}, lock.Release, lock.Release},
+		{[]lock.Kind{lock.Acquire, lock.Renew}, lock.Acquire, lock.Other}, {[]lock.Kind{lock.Renew, lock.Release}, lock.Other, lock.Other}, {[]lock.Kind{lock.Acquire, lock.Release}, lock.Acquire, lock.Other},
+	} {
+		var r roles
+		for _, k := range tt.kinds {
+			r.saw("s", k, 1, 1, false)
+		}
+		got, _ := r.of("s")
+		kind, _ := got.kind()
+		alone, _ := got.only()
+		if kind != tt.kind || alone != tt.alone {
+			t.Errorf("%s: %s, alone %s", tt.kinds, kind, alone)
+		}
+	}
+}

@@ -80,6 +80,7 @@ func TestSettle(t *testing.T) {
 		{luaUntil, "held2", []string{tokA, "4102444800000"}, `acquire "held2" nx A unknown until`, `acquire "held2" nx A granted until`},
 		{compareAndExpire, "held", []string{tokB, "60000"}, `renew "held" guarded ttl=1m0s done`, `renew "held" guarded B ttl=1m0s done`},
 		{luaMany, "many", []string{tokA, "60000"}, `acquire "many" nx A ttl=1m0s granted`, ""},
+		{`if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then local n = redis.call('incr', 'day') redis.call('expire', 'day', 60) return n end`, "daily", []string{tokA}, `acquire "daily" nx A unknown`, `acquire "daily" nx A granted`},
 		{luaPermitAgain, "permits", []string{"60000", tokA}, `renew "permits" guarded A done member until`, ""},
 		{luaHashOn, "hash", []string{"60000", tokA}, `acquire "hash" A ttl=1m0s granted member`, ""},
 	}

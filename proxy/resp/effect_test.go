@@ -369,6 +369,14 @@ func stories() map[string][]step {
 			calling(`redis.call('set', KEYS[1], ARGV[1], 'NX') redis.call('expire', KEYS[1], 80)`, "k", `acquire "k" nx B refused; renew "k" ttl=1m20s done`, tokB).but(`renew "k" done until`),
 			calling(`redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) redis.call('set', KEYS[1], ARGV[1], 'PX', 60000)`, "k", `release "k" guarded A done; store "k" A ttl=1m0s done`, tokA).but(`renew "k" guarded A done until`),
 		},
+		"one lock beside another": {
+			plainly("SETNX k " + tokA),
+			plainly("SETNX l " + tokB),
+			calling(`if redis.call('exists', KEYS[2]) == 1 and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], 60000) end`,
+				"k l", `renew "k" guarded A ttl=1m0s done`, tokA).but(`renew "k" guarded A done until; renew "l" guarded A not-held`),
+			calling(`if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('pexpire', KEYS[1], 60000) redis.call('del', KEYS[1]) end`, "k", `release "k" guarded A done`, tokA),
+			calling(`redis.call('exists', KEYS[1]) redis.call('hset', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], 60000) redis.call('hdel', KEYS[1], ARGV[1])`, "h", ``, tokA),
+		},
 		"no lock": {
 			calling(luaLimit, "n", ``, "60"),
 			calling(luaLimit, "n", ``, "60"),
