@@ -146,6 +146,16 @@ func TestCallsAreMarked(t *testing.T) {
 	}
 }
 
+// What a call has acquired is known as a lock by direct commands.
+func TestDirectReleaseOfWhatACallHasTaken(t *testing.T) {
+	tr := newTracker(witnessed)
+	taken := lock.Op{Kind: lock.Acquire, Outcome: lock.Granted, Key: "k", Member: true, Token: testHash.Of([]byte("tok"))}
+	told(t, tr, words("FCALL take 1 k tok"), ":1\r\n", shown(taken))
+	if got := replayed(t, tr, "ZREM k tok -> :1"); got != `ZREM release db0 "k" guarded `+tok("tok")+" done member" {
+		t.Error(got)
+	}
+}
+
 // A call whose script did the same each time is an op at its request.
 func TestCallsAreToldByTheirRole(t *testing.T) {
 	o := testOptions()

@@ -22,7 +22,6 @@ const (
 type note struct {
 	sum   uint64 // of the key and its database; 0: nothing is noted
 	seq   uint16 // of the GET
-	read  bool   // it was answered
 	null  bool   // there was no such key
 	token lock.Value
 }
@@ -56,7 +55,7 @@ func (t *Tracker) unwatch() { t.watched, t.multi = t.watched[:0], false }
 // heed makes room for what the GET at hand will be answered.
 func (t *Tracker) heed(e *entry) {
 	key := t.req.arg(1)
-	if key == nil || t.req.argc != 2 || t.multi || !t.heeds(key) {
+	if key == nil || t.req.argc != 2 || !t.heeds(key) {
 		return
 	}
 	sum := sumOfKey(t.asked, key)
@@ -76,7 +75,7 @@ func (t *Tracker) noted(seq uint16, a *answer) {
 	if n.seq != seq || n.sum == 0 || a.isError() {
 		return
 	}
-	n.read, n.null = true, a.isNull()
+	n.null = a.isNull()
 	if !n.null && a.n < maxText {
 		n.token = t.hash(a.text())
 	}
@@ -91,7 +90,7 @@ func (t *Tracker) heeding(d *ask) *ask {
 	for _, op := range d.ops {
 		sum := sumOfKey(op.DB, []byte(op.Key))
 		for i := range t.notes {
-			if n := &t.notes[i]; n.sum == sum && n.read {
+			if n := &t.notes[i]; n.sum == sum {
 				d.compared(op, n, t.multi && t.watches(sum))
 				*n = note{}
 			}

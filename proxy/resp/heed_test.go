@@ -55,6 +55,7 @@ func TestReadsBeforeActs(t *testing.T) {
 		{"watched, until it was not", "WATCH k -> +OK; GET k -> $3 tok; UNWATCH -> +OK; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *1 :1", `DEL release db0 "k" T done racy`},
 		{"watched, outside of MULTI", "WATCH k -> +OK; GET k -> $3 tok; DEL k -> :1", `DEL release db0 "k" T done racy`},
 		{"watched before", "WATCH k -> +OK; MULTI -> +OK; EXEC -> *0; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *1 :1", `DEL release db0 "k" done`},
+		{"read in MULTI, released behind it", taken + "MULTI -> +OK; GET k -> +QUEUED; EXEC -> *1 $3 tok; DEL k -> :1", granted + `DEL release db0 "k" T done racy`},
 		{"discarded", "WATCH k -> +OK; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; DISCARD -> +OK", `DEL release db0 "k" guarded T failed err=DISCARD`},
 		{"another is watched", taken + "WATCH l -> +OK; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *1 :1", granted + `DEL release db0 "k" T done racy`},
 		{"reading in MULTI", "WATCH k -> +OK; MULTI -> +OK; GET k -> +QUEUED; DEL k -> +QUEUED; EXEC -> *2 $3 tok :1", `DEL release db0 "k" done`},
@@ -87,9 +88,20 @@ func TestReadsThatHaveToldNothing(t *testing.T) {
 	if got := describe(marks[0].Op); got != `DEL release db0 "k" done` {
 		t.Error(got)
 	}
+	if got := replayed(t, tr, "DEL k -> :0"); got != `DEL release db0 "k" not-held` {
+		t.Errorf("told later: %s", got)
+	}
 	for i := range 3 * maxNotes {
 		replayed(t, tr, fmt.Sprintf("SETNX k%d tok -> :1", i))
 	}
+	answers := strings.Repeat("$3\r\nold\r\n", maxNotes) + "$3\r\nnew\r\n"
+	tr.Client([]byte(lines("GET k1;GET k2;GET k3;GET k4;GET k5")), nil)
+	tr.Upstream([]byte(answers[:len(answers)/5]), nil) // to k1, whose place k5 has taken
+	marks, _ = tr.Client([]byte(words("DEL k5")), nil)
+	if got := describe(marks[0].Op); got != `DEL release db0 "k5"` {
+		t.Error(got)
+	}
+	tr.Upstream([]byte(answers[len(answers)/5:]+":1\r\n"), nil)
 	var gets, replies strings.Builder
 	for i := range 3 * maxNotes {
 		fmt.Fprintf(&gets, "GET k%d;", i)
