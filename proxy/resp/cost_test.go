@@ -84,6 +84,23 @@ func TestKeysThatNoRuleMatchesCostNothing(t *testing.T) {
 	}
 }
 
+// What is of interest only where it is short is not withheld where it is long.
+func TestLongArgumentsAreNotWithheld(t *testing.T) {
+	for _, request := range []string{"GETSET k ", "SADD k ", "HDEL h ", "ZADD k NX 1 "} {
+		tr := newTracker()
+		tr.opt.Scripts.keys.add(0, "h")
+		b := []byte(cmd(append(strings.Fields(request), strings.Repeat("x", 100_000))...))
+		marks, clear := tr.Client(b[:50_000], nil)
+		if clear != 50_000 || len(marks) > 0 {
+			t.Errorf("%s: %d bytes are clear", request, clear)
+		}
+		marks, _ = tr.Client(b[50_000:], marks)
+		if len(marks) > 0 || tr.queue.behind != 1 {
+			t.Errorf("%s: %s", request, kinds(marks))
+		}
+	}
+}
+
 // A peer's lengths cost nothing until the bytes come.
 func TestHostileLengthsCostNothing(t *testing.T) {
 	for _, request := range []string{

@@ -134,6 +134,11 @@ func TestScripts(t *testing.T) {
 			map[string]string{":1": "granted"}, `acquire db0 "k" nx T ttl=500ms`},
 		{"a rate limiter", `local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end return n`,
 			[]string{"k"}, []string{"5"}, map[string]string{":1": ""}, ""},
+		{"word left of a release", `
+			local done = redis.call('get', KEYS[2]) if done then return 1 end
+			if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return nil end
+			redis.call('del', KEYS[1]) redis.call('set', KEYS[2], 1, 'px', ARGV[2]) return 1`,
+			[]string{"k", "word"}, []string{"tok", "500"}, map[string]string{":1": ""}, ""},
 		{"a plain delete", `return redis.call('DEL', KEYS[1])`, []string{"k"}, []string{"x"}, map[string]string{":1": ""}, ""},
 		{"not mine, or set again", `
 			local v = redis.call('get', KEYS[1])

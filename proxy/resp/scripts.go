@@ -17,7 +17,9 @@ const (
 
 // Scripts remembers what the Lua scripts of an upstream do, by the sha1 of
 // their text. The texts themselves are not kept. It holds at most 1024 scripts
-// and 4 MiB; those that were not used of late go first. The zero value is
+// and 4 MiB; those that were not used of late go first. Beside them it remembers
+// as many functions, what the calls of 1024 scripts were seen to do, and which
+// 4096 keys were locks of late. The zero value is
 // ready, and all methods are safe for concurrent use.
 type Scripts struct {
 	mu    sync.RWMutex
