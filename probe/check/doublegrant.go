@@ -86,7 +86,7 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 		}
 		kept := active[:0]
 		for _, a := range active {
-			if c.heldAt(a, b) < b.Grant.R || c.removable(a, b.Grant) {
+			if c.heldAt(a, b) < b.Grant.R || c.removable(a, b.Grant) || c.replaced(a, b) {
 				continue
 			}
 			kept = append(kept, a)
@@ -130,6 +130,15 @@ func sameClient(a, b *lock.Term) bool {
 func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
 	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
 		return op.Kind == lock.Release && mayHave(op) && mayRemove(op, t)
+	})
+}
+
+// replaced reports whether a plain SET may have put another's token over a's
+// before b took what it found absent: the key that was gone by then need not have
+// been a's.
+func (c *kase) replaced(a, b *lock.Term) bool {
+	return b.Grant.Kind == lock.Acquire && slices.ContainsFunc(c.terms[a.Lock], func(o *lock.Term) bool {
+		return o != a && o != b && o.Grant.Kind == lock.Store && o.Grant.R > a.Grant.F && o.Grant.F < b.Grant.R
 	})
 }
 
