@@ -15,8 +15,9 @@ func (c *kase) anomalies() {
 			c.anomaliesIn(r, &r.with, nil)
 			continue
 		}
+		carried, on := c.carry, r.on // and not the case: what waits for the end must not hold what is in view
 		all := func() bool {
-			return !slices.ContainsFunc(r.on, func(column columnOf) bool { return c.carry.dependent(column, true) != yes })
+			return !slices.ContainsFunc(on, func(column columnOf) bool { return carried.dependent(column, true) != yes })
 		}
 		c.anomaliesIn(r, &r.with, func() bool { return !all() })
 		c.anomaliesIn(r, &r.within, all)
@@ -58,12 +59,12 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	}
 	f := c.emit(id, with(v, p), cited...)
 	f.unless = unless
-	if v.Level == Proven && unless == nil {
+	if unless == nil {
 		c.cycleWrites(s, cycle)
 	}
 }
 
-// cycleWrites notes that the writes of a cycle are part of one.
+// cycleWrites notes that the writes of a cycle are part of one, or may be.
 func (c *kase) cycleWrites(s *scene, cycle []link) {
 	for _, l := range cycle {
 		for _, w := range s.cluster.sections[l.from].writes {

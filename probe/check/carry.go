@@ -42,8 +42,9 @@ type carry struct {
 	figures    []*fenceTally
 	tables     map[string]*tableState
 	tableOrder []string
-	strayed    map[string]int // accepted writes by nobody for sure, by table
-	later      []func()       // what is to be found once the whole is known
+	strayed    map[string]int       // accepted writes by nobody for sure, by table
+	refused    map[string][]refusal // by process, its last refused writes of rows that it has not read again
+	later      []func()             // what is to be found once the whole is known
 	unproved   []*unprovenColumn
 }
 
@@ -58,7 +59,7 @@ const (
 
 func newCarry(setup Setup, known *Survey) *carry {
 	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
-		lastOne: map[string]*finding{}, piles: map[string]*finding{}, columns: map[columnOf]*columnState{},
+		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[uint64]*lock.Op{},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -355,7 +356,9 @@ func (c *kase) foundBy(k cell, at lock.Instant) (lock.Value, bool) {
 			return a.Value, true
 		}
 	}
-	for _, r := range c.readsOf[k] {
+	list := c.readsOf[k]
+	end, _ := slices.BinarySearchFunc(list, at, func(r *read, at lock.Instant) int { return cmp.Compare(r.op.A, at) })
+	for _, r := range slices.Backward(list[max(0, end-fewReads):end]) {
 		if v := r.value(k.column); v.Known() && c.readFrom(r) >= since && r.op.R <= at && !c.sawOwn(r, k) {
 			return v, true
 		}
@@ -369,18 +372,32 @@ func (c *kase) lastBefore(k cell, at lock.Instant) (last *write, ok bool) {
 	if c.otherwise(k) != nil || c.shapeOf(k.table).opaque {
 		return nil, false
 	}
-	for _, w := range c.written[k] {
-		switch {
-		case w.lo >= at:
-		case w.state != accepted || w.hi > at || w.op.Verb != "UPDATE":
-			return nil, false
-		case last == nil || last.before(w):
-			last = w
-		case !w.before(last):
-			return nil, false
-		}
+	list := c.written[k]
+	end, _ := slices.BinarySearchFunc(list, at, func(w *write, at lock.Instant) int { return cmp.Compare(w.lo, at) })
+	if end == 0 {
+		return nil, true
 	}
-	return last, true
+	ends := c.endsOf(k)
+	last = list[end-1]
+	return last, ends[end-1] <= at && last.op.Verb == "UPDATE" && (end == 1 || ends[end-2] <= last.lo)
+}
+
+// endsOf returns, for each write of a cell, when it and those before it were over:
+// never if one of those has no answer, or is not an UPDATE.
+func (c *kase) endsOf(k cell) []lock.Instant {
+	if ends, ok := c.ends[k]; ok {
+		return ends
+	}
+	ends := make([]lock.Instant, len(c.written[k]))
+	latest := lock.Instant(0)
+	for i, w := range c.written[k] {
+		if latest = max(latest, w.hi); w.state != accepted {
+			latest = lock.Never
+		}
+		ends[i] = latest
+	}
+	c.ends[k] = ends
+	return ends
 }
 
 // leftBy returns what was certainly in a cell when a cluster was over: a statement
@@ -389,17 +406,19 @@ func (c *kase) leftBy(k cell, after *cluster) (lock.Value, bool) {
 	if c.otherwise(k) != nil || c.shapeOf(k.table).opaque {
 		return lock.Value{}, false
 	}
-	until := lock.Never
-	for _, w := range c.written[k] {
-		if w.hi > after.end {
-			if w.lo < after.end {
-				return lock.Value{}, false
-			}
-			until = min(until, w.hi)
-		}
+	writes := c.written[k]
+	next, _ := slices.BinarySearchFunc(writes, after.end, func(w *write, at lock.Instant) int { return cmp.Compare(w.lo, at) })
+	if next > 0 && c.endsOf(k)[next-1] > after.end {
+		return lock.Value{}, false
 	}
-	for _, r := range c.readsOf[k] {
-		if v := r.value(k.column); v.Known() && !c.sawOwn(r, k) && c.readFrom(r) >= after.end && r.op.R <= until && c.untouched(k, after.end, r.op.R) {
+	until := lock.Never
+	if next < len(writes) {
+		until = writes[next].lo
+	}
+	list := c.readsOf[k]
+	from, _ := slices.BinarySearchFunc(list, after.end, func(r *read, at lock.Instant) int { return cmp.Compare(r.op.A, at) })
+	for _, r := range list[from:min(len(list), from+fewReads)] {
+		if v := r.value(k.column); v.Known() && c.readFrom(r) >= after.end && r.op.R <= until && !c.sawOwn(r, k) {
 			return v, true
 		}
 	}
@@ -415,9 +434,4 @@ func (c *kase) sawOwn(r *read, k cell) bool {
 	return r.op.Tx != 0 && !r.op.Implicit && t != nil && slices.ContainsFunc(t.ops, func(op *lock.Op) bool {
 		return op.Kind == lock.Write && op.Seq < r.op.Seq
 	})
-}
-
-// untouched reports whether nobody can have written the cell in between.
-func (c *kase) untouched(k cell, from, to lock.Instant) bool {
-	return !slices.ContainsFunc(c.written[k], func(w *write) bool { return w.hi > from && w.lo < to })
 }

@@ -62,25 +62,30 @@ type kase struct {
 	byID    map[lock.TermID]*lock.Term
 	within  map[uint64]openTx // transactions that go on, by session
 
-	ops      []*lock.Op   // by Seq
-	all      []*lock.Term // by ID
-	txs      map[txID]*tx
-	reads    []*read          // those that were answered, by request
-	readsOf  map[cell][]*read // the same, by cell
-	writes   []*write
-	beside   []*write                // to other tables than the statement's own: of whatever rows, with whatever values
-	written  map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
-	overs    map[cell][]lock.Instant // see oversOf
-	may      map[cell][]*write       // see mayWrite, with oversOf it
-	mayOvers map[cell][]lock.Instant
-	others   map[cell][]*write              // see otherwise
-	byName   map[columnOf]map[string][]cell // the written cells, by what names their rows
-	sources  map[source]*sourced            // the reads, by request
-	ofTerm   map[lock.TermID]*doings
-	strays   []stray
-	acts     map[lock.LockID]*acts
-	terms    map[lock.LockID][]*lock.Term
-	locks    []lock.LockID // with terms or refusals, by first use
+	ops        []*lock.Op   // by Seq
+	all        []*lock.Term // by ID
+	txs        map[txID]*tx
+	reads      []*read          // those that were answered, by request
+	readsOf    map[cell][]*read // the same, by cell
+	writes     []*write
+	beside     []*write                // to other tables than the statement's own: of whatever rows, with whatever values
+	written    map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
+	overs      map[cell][]lock.Instant // see oversOf
+	may        map[cell][]*write       // see mayWrite, with oversOf it
+	mayOvers   map[cell][]lock.Instant
+	others     map[cell][]*write              // see otherwise
+	byName     map[columnOf]map[string][]cell // the written cells, by what names their rows
+	writeOf    map[*lock.Op]*write
+	ends       map[cell][]lock.Instant // see endsOf
+	everywhere []*write                // those that may be of any table
+	strange    map[string][]*write     // see strangeTo, by table
+	opaque     map[string][]*write     // see opaqueOf, by table
+	sources    map[source]*sourced     // the reads, by request
+	ofTerm     map[lock.TermID]*doings
+	strays     []stray
+	acts       map[lock.LockID]*acts
+	terms      map[lock.LockID][]*lock.Term
+	locks      []lock.LockID // with terms or refusals, by first use
 
 	fenced *fencedRows
 
@@ -117,7 +122,7 @@ func newCase(carried *carry) *kase {
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
 		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
-		readsOf: map[cell][]*read{}, waiting: map[*lock.Op]bool{}, held: map[lock.TermID]bool{},
+		writeOf: map[*lock.Op]*write{}, readsOf: map[cell][]*read{}, ends: map[cell][]lock.Instant{}, waiting: map[*lock.Op]bool{}, held: map[lock.TermID]bool{},
 		cycled: map[*write][]*premise{}, lost: map[cell][]pair{},
 	}
 }
@@ -128,6 +133,7 @@ func (c *kase) judge() {
 	c.collect()
 	c.findClusters()
 	c.lostUpdates()
+	c.replays()
 	c.staleWrites()
 	c.unproven()
 	c.overruns()

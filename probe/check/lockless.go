@@ -91,8 +91,9 @@ func (c *kase) lockless1(id lock.LockID, s stray, w *write) {
 	}
 	doubt := c.locklessDoubt(id, s, refusal)
 	f := c.pile(c.emit(id, with(v, p), cited...), s.op.Actor, "")
+	carried, actor := c.carry, op.Actor
 	f.doubt = func() string {
-		if doubt == "" && c.carry.manyTasks(op.Actor) {
+		if doubt == "" && carried.manyTasks(actor) {
 			return severalTasks
 		}
 		return doubt

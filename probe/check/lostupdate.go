@@ -222,7 +222,8 @@ func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 	}
 	f := c.emit(x.term.Lock, v, cited...)
 	if on != nil {
-		f.unless = func() bool { return !c.carry.holds(on) }
+		carried := c.carry
+		f.unless = func() bool { return !carried.holds(on) }
 	}
 }
 
@@ -337,7 +338,8 @@ func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 	if certain {
 		c.carry.stale(t, list, level)
 	} else if len(c.later) < mostFound {
-		c.later = append(c.later, func() { c.carry.stale(t, list, level) })
+		carried := c.carry
+		c.later = append(c.later, func() { carried.stale(t, list, level) })
 	}
 }
 

@@ -44,7 +44,8 @@ func (c *kase) mayBeFence(id lock.LockID, table, column string) bool {
 
 // unlessFence drops a finding if the column turns out not to keep the lock's fences.
 func (c *kase) unlessFence(f *finding, id lock.LockID, table, column string) {
-	f.unless = func() bool { return !c.carry.ledger.FenceColumn(id, table, column) }
+	carried := c.carry
+	f.unless = func() bool { return !carried.ledger.FenceColumn(id, table, column) }
 }
 
 type lockRow struct {

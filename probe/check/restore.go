@@ -81,12 +81,27 @@ func (c *kase) mayWrite(k cell) []*write {
 		return list
 	}
 	list := c.written[k]
-	if others := c.otherwise(k); others != nil {
+	if others := append(c.opaqueOf(k.table), c.otherwise(k)...); len(others) > 0 {
 		list = append(slices.Clone(list), others...)
 		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
 	}
 	c.may[k], c.mayOvers[k] = list, oversOf(list)
 	return list
+}
+
+// opaqueOf lists the writes of a table of which it is not known what they put: a MERGE,
+// a COPY, what a WITH list writes.
+func (c *kase) opaqueOf(table string) []*write {
+	if c.opaque == nil {
+		c.opaque = map[string][]*write{}
+		for _, w := range slices.Concat(c.writes, c.beside) {
+			known := len(w.op.SQL.Set) > 0 || w.op.Verb == "DELETE" || w.op.Verb == "TRUNCATE"
+			if name := lock.TableName(w.op.SQL.Table); !known && (w.state == accepted || w.state == uncertain) {
+				c.opaque[name] = append(c.opaque[name], w)
+			}
+		}
+	}
+	return slices.Clip(c.opaque[lock.TableName(table)])
 }
 
 // otherwise lists the writes of the column whose row is named otherwise than the

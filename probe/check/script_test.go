@@ -36,10 +36,11 @@ import (
 //	A lock advisory:42 10-11           of Postgres: or refused, shared; row:counter:1 tx1
 //	A unlock advisory:42 10-11         or not-held
 //	A incr fence=3 10-11
-//	A select counter[id=1] value=7 20-21          for-update
+//	A select counter[id=1] value=7 20-21          for-update, snapshot
 //	A update counter[id=1,fence<3] value:=8 fence:=3 30-31     rows=0, value+=1, ->value=7
 //	A insert counter id:=1 value:=0 5-6
 //	A delete counter[id=1] 5-6
+//	A merge counter opaque 5-6
 //	A begin tx1 20-21, A commit tx1 40-41, A rollback tx1 40-41 (savepoint)
 //
 // A statement with txN is part of that transaction. TIME is F-R, A:F-R, or F-?
@@ -205,7 +206,7 @@ func (s *script) op(f []string) error {
 
 func (s *script) kind(op *lock.Op, what, arg string) error {
 	redis := map[string]lock.Kind{"acquire": lock.Acquire, "store": lock.Store, "renew": lock.Renew, "release": lock.Release, "incr": lock.Fence}
-	sql := map[string]string{"select": "SELECT", "update": "UPDATE", "insert": "INSERT", "delete": "DELETE"}
+	sql := map[string]string{"select": "SELECT", "update": "UPDATE", "insert": "INSERT", "delete": "DELETE", "merge": "MERGE"}
 	tx := map[string]lock.Kind{"begin": lock.Begin, "commit": lock.Commit, "rollback": lock.Rollback}
 	if k, ok := redis[what]; ok {
 		op.Proto, op.Kind, op.Implicit, op.Rows, op.Verb = lock.Redis, k, false, 0, strings.ToUpper(what)
@@ -294,6 +295,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Member = true
 	case w == "no-ttl":
 		op.TTL = 0
+	case w == "snapshot":
+		op.Snapshot = true
 	case w == "for-update":
 		op.SQL.ForUpdate = true
 	case w == "opaque":

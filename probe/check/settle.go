@@ -113,7 +113,8 @@ func (c *kase) settle() {
 	}
 	for _, op := range c.ops {
 		if op.Kind == lock.Write && op.SQL != nil {
-			c.writes = append(c.writes, c.judgeWrite(op))
+			w := c.judgeWrite(op)
+			c.writes, c.writeOf[op] = append(c.writes, w), w
 			c.judgeBeside(op)
 		}
 	}
