@@ -10,7 +10,7 @@ import (
 )
 
 // A quick reads the line of an op as a [Writer] writes it, several times as fast as
-// encoding/json does: without white space and escapes, each field in its place. It
+// encoding/json does: without white space and with few escapes, each field in its place. It
 // gives up on everything else, which is then left to encoding/json, so that it
 // accepts no line and reads no value that this does not.
 type quick struct {
@@ -121,20 +121,32 @@ func (q *quick) want(c byte) {
 	}
 }
 
-// text reads a string without escapes.
+// text reads a string. It knows no escapes but those of <, > and &.
 func (q *quick) text() []byte {
 	if q.want('"'); q.bad {
 		return nil
 	}
+	var before []byte // what stands before the last escape
 	from := q.i
 	for plain := true; q.i < len(q.b); q.i++ {
 		switch c := q.b[q.i]; {
 		case c == '"':
 			s := q.b[from:q.i]
-			q.i++
+			if q.i++; before != nil {
+				s = append(before, s...)
+			}
 			q.bad = q.bad || !plain && !utf8.Valid(s)
 			return s
-		case c < ' ' || c == '\\':
+		case c == '\\':
+			r, ok := escaped(q.b[q.i:])
+			if !ok {
+				q.bad = true
+				return nil
+			}
+			before = append(append(before, q.b[from:q.i]...), r)
+			q.i += len(`\u003c`) - 1
+			from = q.i + 1
+		case c < ' ':
 			q.bad = true
 			return nil
 		case c >= utf8.RuneSelf:
@@ -143,6 +155,19 @@ func (q *quick) text() []byte {
 	}
 	q.bad = true
 	return nil
+}
+
+// escaped returns the character that an escape at the beginning stands for.
+func escaped(b []byte) (byte, bool) {
+	switch {
+	case bytes.HasPrefix(b, []byte(`\u003c`)):
+		return '<', true
+	case bytes.HasPrefix(b, []byte(`\u003e`)):
+		return '>', true
+	case bytes.HasPrefix(b, []byte(`\u0026`)):
+		return '&', true
+	}
+	return 0, false
 }
 
 func (q *quick) name() string { return q.same.of(q.text()) }

@@ -69,12 +69,26 @@ func TestTheQuickReaderKnowsEveryField(t *testing.T) {
 	}
 }
 
+// What a guard compares by is escaped by the writer.
+func TestTheQuickReaderKnowsComparisons(t *testing.T) {
+	for _, by := range []string{"=", "<", "<=", ">", ">=", "<>", "&"} {
+		line, err := json.Marshal(opLine{Type: "op", Seq: 1, SQL: &statement{Table: "t", Where: []cond{{Column: "c", Op: by}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if op, ok := quickOp(line, names{}); !ok || op.SQL.Where[0].Op != by {
+			t.Errorf("it cannot read %s", line)
+		}
+	}
+}
+
 func FuzzQuickOp(f *testing.F) {
 	f.Add(filled(f))
 	for _, s := range []string{
 		`{"type":"op","seq":1,"session":-0,"proto":"pg","kind":"read","verb":"SELECT"}`,
 		`{"type":"op","seq":1,"session":1,"proto":"redis","kind":"acquire","verb":"SET","key_hex":"ff00","a":9223372036854775807}`,
 		`{"type":"op","seq":18446744073709551615,"session":1,"sql":{"table":"t","set":[{"column":"c","value":{"i":-1,"n":true},"delta":0}]}}`,
+		`{"type":"op","seq":1,"session":1,"sql":{"table":"a\u003cb\u003e\u0026","where":[{"column":"c","op":"\u003c="}]}}`,
 		`{"type":"op","seq":1,"seq":2}`, `{"type":"op","sql":{},"row":[{}]}`, `{"type":"op","term":{"id":1,"confidence":1e0}}`, `{"type":"op","seq":01}`,
 	} {
 		f.Add([]byte(s))

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// What a million ops may take to be judged: 10 s of two processors, and memory.
+const (
+	judgeSeconds = 20
+	judgeMemory  = 200
+)
+
+var judgeTook = regexp.MustCompile(`(\d+\.\d+) s of processor time, at most (\d+) MiB`)
+
+// TestAMillionOps asks the command, since the race detector would more than double
+// what is measured.
+func TestAMillionOps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("judges a million ops, four times")
+	}
+	program, err := build(t.Context(), t.TempDir(), "bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-shape", "mixed"}, {"-shape", "mixed", "-file"}, {"-shape", "one"}, {"-shape", "broken"}} {
+		out, err := exec.CommandContext(t.Context(), program, append([]string{"judge", "-ops", "1000000"}, args...)...).CombinedOutput()
+		m := judgeTook.FindSubmatch(out)
+		if err != nil || m == nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		t.Logf("%s", out)
+		seconds, _ := strconv.ParseFloat(string(m[1]), 64)
+		if memory, _ := strconv.Atoi(string(m[2])); memory > judgeMemory || seconds > judgeSeconds {
+			t.Errorf("%v: %v s of processor time and %d MiB; at most %d and %d", args, seconds, memory, judgeSeconds, judgeMemory)
+		}
+	}
+}
