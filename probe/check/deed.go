@@ -152,6 +152,9 @@ func (s *scene) cell(k cell) int {
 
 // sceneOf makes ready what a cluster did, and reports whether it can be placed.
 func (c *kase) sceneOf(k *cluster) (*scene, bool) {
+	if k.statements() > mostDeeds {
+		return nil, false
+	}
 	s := &scene{c: c, cluster: k, numbers: map[string]datum{}}
 	for _, sec := range k.sections {
 		for _, r := range sec.reads {
@@ -186,6 +189,19 @@ func (c *kase) sceneOf(k *cluster) (*scene, bool) {
 	sortLives(s.live)
 	s.around()
 	return s, true
+}
+
+// statements counts what sections did, but for what their writes returned.
+func (k *cluster) statements() (n int) {
+	for _, s := range k.sections {
+		n += len(s.writes) + len(s.undone)
+		for _, r := range s.reads {
+			if !r.claim {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func seqOf(a, b *deed) int {

@@ -59,11 +59,17 @@ func (t *showing) add(strict, loose harms) {
 // something goes on: they are due when all of it is over.
 func (c *kase) findClusters() {
 	last := map[tableRow]lock.Instant{} // when a row was last asked for by what is over
-	for _, op := range c.ops {
-		if op.SQL != nil && c.opEnd(op) < c.horizon {
-			row := tableRow{lock.TableName(op.SQL.Table), c.rowOf(op)}
+	met := func(op *lock.Op, row string) {
+		if c.opEnd(op) < c.horizon {
+			row := tableRow{lock.TableName(op.SQL.Table), row}
 			last[row] = max(last[row], op.F)
 		}
+	}
+	for _, r := range c.reads {
+		met(r.op, r.row)
+	}
+	for _, w := range c.writes {
+		met(w.op, w.row)
 	}
 	c.placeOf = map[*lock.Op]place{}
 	var ready []*cluster
