@@ -50,6 +50,7 @@ var ways = map[string]func(sql string) fe{
 // Each form of an advisory lock, with another session that has the keys from 100
 // on, and the shared ones from 200 on.
 func TestAdvisoryForms(t *testing.T) {
+	others := map[int]*tap{}
 	for _, tt := range []struct{ sql, want string }{
 		{"SELECT pg_try_advisory_lock(1)", "PG_TRY_ADVISORY_LOCK advisory:1 acquire granted session 1"},
 		{"SELECT pg_try_advisory_lock(100)", "PG_TRY_ADVISORY_LOCK advisory:100 acquire refused session"},
@@ -100,10 +101,11 @@ func TestAdvisoryForms(t *testing.T) {
 		{"explain select pg_advisory_lock(1)", ""},
 		{"select 'pg_advisory_lock(1)', pg_backend_pid() /* pg_advisory_lock(1) */", ""},
 	} {
-		for name, way := range ways {
-			for _, version := range []int{15, 18} {
+		for _, version := range []int{15, 18} {
+			others[version] = beside(t, others[version], version)
+			for name, way := range ways {
 				t.Run(fmt.Sprint(tt.sql, "/", name, version), func(t *testing.T) {
-					w := contended(t, version)
+					w := contender(t, version)
 					w.send(way(tt.sql)...)
 					w.until('Z')
 					if got := locked(w.pl.marks[w.seen:]); got != tt.want {
@@ -116,24 +118,31 @@ func TestAdvisoryForms(t *testing.T) {
 	}
 }
 
-// contended is a session beside one that holds locks.
-func contended(t *testing.T, version int) *tap {
+// beside is a session that holds locks, and may be there already.
+func beside(t *testing.T, other *tap, version int) *tap {
 	t.Helper()
-	other := dial(t, version)
-	other.startup(196608, "user", "postgres", "database", "postgres")
-	other.until('Z')
-	other.send(q("select pg_advisory_lock(100), pg_advisory_lock(101), pg_advisory_lock_shared(200)"))
-	other.until('Z')
-	t.Cleanup(func() {
-		other.send(q("select pg_advisory_unlock_all()"))
+	if other == nil {
+		other = dial(t, version)
+		other.startup(196608, "user", "postgres", "database", "postgres")
 		other.until('Z')
-	})
+		other.send(q("select pg_advisory_lock(100), pg_advisory_lock(101), pg_advisory_lock_shared(200)"))
+		other.until('Z')
+	}
+	return other
+}
+
+// contender is a session that does not wait for locks, and gives them back.
+func contender(t *testing.T, version int) *tap {
+	t.Helper()
 	w := dial(t, version)
 	w.startup(196608, "user", "postgres", "database", "postgres", "lock_timeout", "50")
 	w.until('Z')
 	t.Cleanup(func() {
-		w.conn.Write(encode(t, []any{fe{q("rollback; select pg_advisory_unlock_all()")}})[0].bytes)
+		if _, err := w.conn.Write(encode(t, []any{fe{q("rollback; select pg_advisory_unlock_all()")}})[0].bytes); err != nil {
+			t.Error(err)
+		}
 		w.until('Z')
+		w.conn.Close()
 	})
 	return w
 }
@@ -191,38 +200,38 @@ func TestRowAndTableLocks(t *testing.T) {
 	row := func(column, value string) string {
 		return cellsKey(hasher, []lock.Cell{{Column: column, Value: hasher.Of([]byte(value))}})
 	}
-	for _, tt := range []struct{ sql, want string }{
-		{"select * from a where id = 2 for update", "FORUPDATE row:a:" + row("id", "2") + " acquire granted tx"},
-		{"select * from public.a where id = 2 for no key update of a", "FORNOKEYUPDATE row:a:" + row("id", "2") + " acquire granted tx"},
-		{"select * from a where id = 1 for share", "FORSHARE row:a:" + row("id", "1") + " acquire refused shared tx 55P03"},
-		{"select * from a where id = 2 for key share", "FORKEYSHARE row:a:" + row("id", "2") + " acquire granted shared tx"},
-		{"select * from a where id = 1 for update nowait", "FORUPDATE row:a:" + row("id", "1") + " acquire refused tx 55P03"},
-		{"select * from a where id = 1 for update skip locked", "FORUPDATE row:a:? acquire refused tx"},
-		{"select v from a order by id limit 1 for update skip locked", "FORUPDATE row:a:? acquire granted tx"},
-		{"select * from a where id = 9 for update", "FORUPDATE row:a:" + row("id", "9") + " acquire done tx"},
-		{"with x as (select id from a order by id limit 1 for update skip locked) select * from x", "FORUPDATE row:a:? acquire granted tx"},
-		{"lock a", "LOCK table:a acquire granted tx"},
-		{"lock table a in share mode nowait", "LOCK table:a acquire granted shared tx"},
-		{"lock table only public.a in row exclusive mode", "LOCK table:a acquire granted shared tx"},
-		{"lock table a, b in share row exclusive mode nowait", "LOCK table:a acquire refused tx 55P03\nLOCK table:b acquire refused tx 55P03"},
-		{"lock table a in access exclusive mode nowait", "LOCK table:a acquire refused tx 55P03"},
+	const busy, idle = "begin; lock b; select from a where id = 1 for update", "begin"
+	others := map[int]*tap{}
+	for _, tt := range []struct{ beside, sql, want string }{
+		{busy, "select * from a where id = 2 for update", "FORUPDATE row:a:" + row("id", "2") + " acquire granted tx"},
+		{busy, "select * from public.a where id = 2 for no key update of a", "FORNOKEYUPDATE row:a:" + row("id", "2") + " acquire granted tx"},
+		{busy, "select * from a where id = 1 for share", "FORSHARE row:a:" + row("id", "1") + " acquire refused shared tx 55P03"},
+		{busy, "select * from a where id = 2 for key share", "FORKEYSHARE row:a:" + row("id", "2") + " acquire granted shared tx"},
+		{busy, "select * from a where id = 1 for update nowait", "FORUPDATE row:a:" + row("id", "1") + " acquire refused tx 55P03"},
+		{busy, "select * from a where id = 1 for update skip locked", "FORUPDATE row:a:? acquire refused tx"},
+		{busy, "select v from a order by id limit 1 for update skip locked", "FORUPDATE row:a:? acquire granted tx"},
+		{busy, "select * from a where id = 9 for update", "FORUPDATE row:a:" + row("id", "9") + " acquire done tx"},
+		{busy, "with x as (select id from a order by id limit 1 for update skip locked) select * from x", "FORUPDATE row:a:? acquire granted tx"},
+		{idle, "lock a", "LOCK table:a acquire granted tx"},
+		{idle, "lock table a in share mode nowait", "LOCK table:a acquire granted shared tx"},
+		{idle, "lock table only public.a in row exclusive mode", "LOCK table:a acquire granted shared tx"},
+		{busy, "lock table a, b in share row exclusive mode nowait", "LOCK table:a acquire refused tx 55P03\nLOCK table:b acquire refused tx 55P03"},
+		{busy, "lock table a in access exclusive mode nowait", "LOCK table:a acquire refused tx 55P03"},
 	} {
-		for name, way := range ways {
-			for _, version := range []int{15, 18} {
+		for _, version := range []int{15, 18} {
+			other := others[version]
+			if other == nil {
+				other = dial(t, version)
+				others[version] = other
+				other.startup(196608, "user", "postgres", "database", "postgres")
+				other.until('Z')
+				other.quiet(setup)
+			}
+			other.send(q(tt.beside))
+			other.until('Z')
+			for name, way := range ways {
 				t.Run(fmt.Sprint(tt.sql, "/", name, version), func(t *testing.T) {
-					other := dial(t, version)
-					other.startup(196608, "user", "postgres", "database", "postgres")
-					other.until('Z')
-					other.quiet(setup)
-					other.send(q("begin; lock b; select from a where id = 1 for update"))
-					other.until('Z')
-					if strings.Contains(tt.sql, "exclusive") && strings.Contains(tt.sql, "row exclusive mode") && !strings.Contains(tt.sql, "share row") || strings.Contains(tt.sql, "share mode") || tt.sql == "lock a" {
-						other.send(q("rollback"))
-						other.until('Z')
-					}
-					w := dial(t, version)
-					w.startup(196608, "user", "postgres", "database", "postgres", "lock_timeout", "50")
-					w.until('Z')
+					w := contender(t, version)
 					w.send(q("begin"))
 					w.until('Z')
 					w.send(way(tt.sql)...)
@@ -234,11 +243,11 @@ func TestRowAndTableLocks(t *testing.T) {
 					if got := locked(w.pl.marks); got != want {
 						t.Errorf("got\n%s\nwant\n%s", got, want)
 					}
-					w.send(q("rollback"))
-					w.until('Z')
 					w.again()
 				})
 			}
+			other.send(q("rollback"))
+			other.until('Z')
 		}
 	}
 }
