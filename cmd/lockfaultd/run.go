@@ -259,6 +259,9 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	if n := w.daemon.server.Desyncs(); n > 0 {
 		r.Blind = append(r.Blind, fmt.Sprintf("desync: %d connections could not be followed to their end, and were passed on unread from there", n))
 	}
+	if n := w.daemon.statements.Unread(); n > 0 {
+		r.Blind = append(r.Blind, fmt.Sprintf("statements: %d SQL statements were carried out that could not be read to their end", n))
+	}
 }
 
 // write keeps the files, in the folder asked for or because they explain a run

@@ -79,6 +79,9 @@ func (d *daemon) admit(w io.Writer) {
 	if n := d.server.Desyncs(); n > 0 {
 		fmt.Fprintf(w, "lockfaultd: desync: %d connections could not be followed to their end, and were passed on unread from there\n", n)
 	}
+	if n := d.statements.Unread(); n > 0 {
+		fmt.Fprintf(w, "lockfaultd: statements: %d SQL statements were carried out that could not be read to their end\n", n)
+	}
 	if d.record == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -26,12 +27,19 @@ type Cache struct {
 	seen  [cacheSeen]uint32 // sums of texts that were read, each at its place
 
 	leases leaseTables
+	unread atomic.Int64
 }
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
 	return &Cache{texts: store[[]template]{entries: cacheEntries, bytes: cacheBytes, weigh: weigh}}
 }
+
+// Unread counts the statements that upstream carried out and that were not, or not
+// in all their parts, understood: texts that begin with no word or go on behind what
+// is kept, parentheses within each other beyond all measure, more statements in
+// one text than are read.
+func (c *Cache) Unread() int64 { return c.unread.Load() }
 
 // read returns the statements of a text. A text that was cut is a prefix of
 // what upstream gets, and is not kept. All sessions have the same h.

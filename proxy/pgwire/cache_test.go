@@ -2,6 +2,7 @@ package pgwire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,5 +174,30 @@ func TestQueryOfManyStatements(t *testing.T) {
 	last := pl.marks[len(pl.marks)-1].Op
 	if counts[wire.Request] != maxList+1 || counts[wire.Reply] != maxList+1 || counts[wire.Settle] != maxList+1 || last.Verb != "UPDATE" || last.Rows != 3 || last.Outcome != lock.Done {
 		t.Errorf("marks %v, the last of %+v", counts, last)
+	}
+}
+
+// What upstream carried out and could not be read is counted; what it refused is
+// not, nor what was read.
+func TestUnreadIsCounted(t *testing.T) {
+	deep := "select " + strings.Repeat("(", maxNested+2) + "select 1 from t" + strings.Repeat(")", maxNested+2)
+	many := strings.Repeat("select 1;", maxList+1)
+	for _, tt := range []struct {
+		name   string
+		script []any
+		want   int64
+	}{
+		{"read", []any{fe{q("select 1 from t")}, be{c("SELECT 0"), z('I')}}, 0},
+		{"deep", []any{fe{q(deep)}, be{c("SELECT 0"), z('I')}}, 1},
+		{"deep and refused", []any{fe{q(deep)}, be{bad("42601"), z('I')}}, 0},
+		{"deep, as an Execute", []any{fe{p("", deep), b("", ""), e(""), syn}, be{parsed, boundOK, c("SELECT 0"), z('I')}}, 1},
+		{"no word", []any{fe{q("?")}, be{c("X"), z('I')}}, 1},
+		{"many", []any{fe{q(many)}, append(slices.Repeat(be{c("SELECT 0")}, maxList+1), z('I'))}, 1},
+	} {
+		tr := newTracker()
+		newPlayer(t, tr).play(encode(t, append(started[:2:2], tt.script...)), 0)
+		if got := tr.opt.Statements.Unread(); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }

@@ -88,6 +88,9 @@
 // unless a rule names their verb; nor are the statements of one text behind the
 // 4096th. What CALL and DO write is not seen.
 //
+// What was carried out and could not be read to its end is counted:
+// [Cache.Unread].
+//
 // Texts are cut as with standard_conforming_strings on. A comment at either end
 // of a text is no part of it to the Cache, and may name a trace (sqlcommenter,
 // marginalia). Whether a transaction reads a snapshot is followed from the

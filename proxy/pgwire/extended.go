@@ -163,7 +163,7 @@ func (a *asked) fetch(p *portal) {
 	if hidden(tm.verb) {
 		a.is |= mayCommit
 	}
-	if tm.effect.points() {
+	if tm.effect.points() || tm.unread {
 		a.more = &detail{stmt: p.stmt, weight: 1}
 	}
 }

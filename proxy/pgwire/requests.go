@@ -222,7 +222,7 @@ func (it *item) weight() int32 {
 
 func (t *Tracker) mattersAny(list []template) bool {
 	for i := range list {
-		if list[i].effect != noEffect || t.matters(&list[i]) {
+		if list[i].effect != noEffect || list[i].unread || t.matters(&list[i]) {
 			return true
 		}
 	}

@@ -55,6 +55,9 @@ func (e effect) points() bool { return e == setPoint || e == releasePoint }
 
 // carriedOut follows a statement that upstream says it has carried out.
 func (t *Tracker) carriedOut(tm *template) {
+	if tm.unread {
+		t.opt.Statements.unread.Add(1)
+	}
 	switch tm.effect {
 	case setPoint:
 		t.tx.points.set(tm.name)

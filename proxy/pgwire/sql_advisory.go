@@ -54,10 +54,12 @@ func advisoryOf(t token) advisory {
 	return f
 }
 
-// maxCalls bounds the calls of one statement that are told, and maxTokens the
-// tokens among which they are looked for.
+// maxCalls bounds the calls of one statement that are told, maxTokens the tokens
+// among which they are looked for, and maxLists the select lists that are told
+// apart.
 const (
 	maxCalls  = 64
+	maxLists  = 128
 	maxTokens = 8192
 )
 
@@ -65,6 +67,7 @@ const (
 func (t *template) advises(src string) {
 	r := &callReader{src: src, writes: t.kind == lock.Write}
 	r.read()
+	r.findUnasked()
 	for i := 0; i+1 < len(r.toks) && len(t.holds) < maxCalls; i++ {
 		if f := advisoryOf(r.toks[i]); f.known && r.toks[i+1].op("(") && r.pair[i+1] > 0 && !r.idle(i) {
 			t.holds = append(t.holds, r.call(i, f))
@@ -80,6 +83,8 @@ type callReader struct {
 	ends   []int // offsets behind them
 	pair   []int // place of the other parenthesis
 	lists  []selectList
+
+	unasked [][2]int // queries of a WITH list that nothing asks for
 
 	sources bool // the statement has a FROM clause
 	either  bool // there is an OR, NOT or CASE in it: what it asks for need not be done
@@ -116,7 +121,9 @@ func (r *callReader) read() {
 		case tok.op(")"):
 			depth--
 		case r.is(i, "SELECT"), r.is(i, "RETURNING"):
-			r.lists = append(r.lists, r.list(i, depth))
+			if len(r.lists) < maxLists {
+				r.lists = append(r.lists, r.list(i, depth))
+			}
 		case r.is(i, "FROM"):
 			r.sources = true
 		case r.is(i, "OR"), r.is(i, "NOT"), r.is(i, "CASE"):
@@ -174,35 +181,41 @@ func (r *callReader) clause(i int) bool {
 // idle reports whether a token stands in a query of a WITH list that nothing
 // asks for: Postgres does not run it.
 func (r *callReader) idle(i int) bool {
-	for j := i - 1; j > 0; j-- {
-		if !r.op(j, "(") || r.pair[j] < i {
-			continue
-		}
-		at := j - 1
-		for at > 0 && r.is(at, "NOT", "MATERIALIZED") {
-			at--
-		}
-		if name := at - 1; r.is(at, "AS") && name > 0 {
-			if r.op(name, ")") && r.pair[name] > 0 {
-				name = r.pair[name] - 1 // behind it are names for its columns
-			}
-			if (r.is(name-1, "WITH", "RECURSIVE") || r.op(name-1, ",")) && !r.mentioned(r.toks[name]) {
-				return true
-			}
+	for _, q := range r.unasked {
+		if q[0] < i && i < q[1] {
+			return true
 		}
 	}
 	return false
 }
 
-// mentioned reports whether a name occurs more than once.
-func (r *callReader) mentioned(name token) bool {
-	n := 0
+// findUnasked finds those queries: the name before them occurs nowhere else.
+func (r *callReader) findUnasked() {
+	count := map[string]int{}
 	for _, tok := range r.toks {
-		if (tok.kind == tokWord || tok.kind == tokQuoted) && sameName(tok, name) {
-			n++
+		if tok.kind == tokWord || tok.kind == tokQuoted {
+			count[tok.name()]++
 		}
 	}
-	return n > 1
+	for i := range r.toks {
+		if !r.op(i, "(") || r.pair[i] == 0 {
+			continue
+		}
+		at := i - 1
+		for r.is(at, "NOT", "MATERIALIZED") {
+			at--
+		}
+		name := at - 1
+		if !r.is(at, "AS") || name < 1 {
+			continue
+		}
+		if r.op(name, ")") && r.pair[name] > 0 {
+			name = r.pair[name] - 1 // behind it are names for its columns
+		}
+		if (r.is(name-1, "WITH", "RECURSIVE") || r.op(name-1, ",")) && count[r.toks[name].name()] < 2 {
+			r.unasked = append(r.unasked, [2]int{i, r.pair[i]})
+		}
+	}
 }
 
 // call makes the lock of the call at a token.
@@ -260,8 +273,11 @@ func (r *callReader) arguments(i int) []slot {
 }
 
 // top returns the select list whose rows the client gets, nil if there are
-// several.
+// several, or may be.
 func (r *callReader) top() (top *selectList) {
+	if len(r.lists) == maxLists {
+		return nil
+	}
 	for i := range r.lists {
 		l := &r.lists[i]
 		if l.depth != 0 || l.returning != r.writes {

@@ -16,6 +16,11 @@ func FuzzReadSQL(f *testing.F) {
 	for _, s := range []string{`update t set (a,b) = row(1,$2); select 1`, `execute p('`, `E'\`, `$a$`, `"`, `/*/`, `copy t (`, `U&"`, `begin atomic case`, "'a'\n 'b'--\n'c'", `+-+-*+-`} {
 		f.Add(s, uint16(3))
 	}
+	for _, script := range leaseScripts {
+		for _, s := range script.steps {
+			f.Add(s.sql, uint16(9))
+		}
+	}
 	f.Fuzz(func(t *testing.T, sql string, n uint16) {
 		checkTokens(t, sql)
 		list := readSQL(sql, false)
@@ -23,6 +28,7 @@ func FuzzReadSQL(f *testing.F) {
 		if got, most := weigh(list), 4*len(sql)+64<<10+templateBytes*len(list); got > most {
 			t.Fatalf("templates of %d bytes, expected at most %d", got, most)
 		}
+		checkFilled(t, sql)
 		checkCut(t, sql, list, int(n)%(len(sql)+1))
 	})
 }
@@ -62,6 +68,30 @@ func checkReadings(t *testing.T, sql string, list []template) {
 			t.Fatalf("%q: alone %+v, among others %+v", sql[r.From:r.To], alone, r)
 		}
 		checkTemplate(t, sql, &list[i], r)
+	}
+}
+
+// checkFilled: what a text does to locks can be told of any values.
+func checkFilled(t *testing.T, sql string) {
+	tr := newTracker()
+	for _, tm := range sealed(hasher, []byte(sql), false) {
+		from := &timed{make(bound, tm.params), make([]moment, tm.params)}
+		for i := range from.bound {
+			from.bound[i], from.moments[i] = hasher.Of([]byte{byte('0' + i%10)}), moment{momentKind(i % 4), 1.8e9}
+		}
+		for range 2 { // the second time the table may be known
+			d := tr.do(&tm, from, tm.fill(from))
+			if len(d.locks) > maxCalls+maxTables+2 {
+				t.Fatalf("%q: %d locks", sql, len(d.locks))
+			}
+			for i := range d.locks {
+				l := &d.locks[i]
+				if l.op.Key == "" && !l.op.All || l.op.TTL < 0 {
+					t.Fatalf("%q: %+v", sql, l.op)
+				}
+			}
+			tr.settleLocks(&d, 1)
+		}
 	}
 }
 

@@ -19,30 +19,39 @@ func (t *template) readGuards(src string) {
 		p.inserted = nil
 	}
 	p.advance()
-	for depth := 0; p.tok.kind != tokEnd && !p.tok.op(";") && len(t.guards) < maxGuards; {
+	for depth, begins := 0, true; p.tok.kind != tokEnd && !p.tok.op(";") && len(t.guards) < maxGuards; {
 		switch {
 		case p.tok.op(")"):
 			if depth--; depth < 0 {
 				return
 			}
 			p.advance()
-		case p.tok.op("(") && p.subselect():
-			t.deeps = true
-			p.brackets()
+			begins = false
 		case p.tok.op("("):
-			depth++
+			m := p.mark()
 			p.advance()
+			switch inner := p.any("SELECT", "WITH", "VALUES", "TABLE"); {
+			case inner || !begins:
+				t.deeps = t.deeps || inner
+				p.reset(m)
+				p.step()
+			default:
+				depth++
+			}
 		case p.any("RETURNING"):
 			return
 		case p.any("AND", "OR", "NOT"):
 			p.advance()
-		default:
+			begins = true
+		case begins:
+			begins = false
 			m := p.mark()
 			if g, ok := p.guardHere(); ok {
 				t.guards = append(t.guards, g)
-				continue
+			} else {
+				p.reset(m)
 			}
-			p.reset(m)
+		default:
 			p.step()
 		}
 	}

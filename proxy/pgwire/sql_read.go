@@ -28,11 +28,15 @@ func readSQL(text string, cut bool) []template {
 		if cut && s.tok.kind == tokEnd {
 			t.shed()
 			t.shape.Cascade = t.shape.Cascade || t.verb == "TRUNCATE"
+			t.unread = true
 		}
 		if budget -= t.weight(); budget < 0 {
 			t.shed()
 		}
 		out = append(out, t)
+	}
+	if len(out) == maxList && s.found() {
+		out[maxList-1].unread = true
 	}
 	for i := range out {
 		out[i].stand()
@@ -49,6 +53,7 @@ const (
 
 // shed leaves of a template what it does, and to which tables.
 func (t *template) shed() {
+	t.rows, t.guards = rowLock{}, nil
 	t.set, t.where, t.holds, t.shape.Columns, t.shape.Opaque = nil, nil, nil, nil, true
 }
 
@@ -106,6 +111,7 @@ func readInner(text string) template {
 // heed gives the outline the last word on the kind.
 func (t *template) heed(o *outline) {
 	t.maybe, t.indirect = o.maybe, o.indirect
+	t.unread = o.deep || o.verb.kind != tokWord && !o.verb.op("(")
 	t.shape.Opaque = t.shape.Opaque || o.deep
 	verb := ""
 	if o.verb.kind == tokWord {

@@ -45,6 +45,7 @@ type template struct {
 	guarded  int      // place behind the WHERE of what it changes, 0 if there is none
 
 	also     []another // the other tables, each once as read and once as written
+	unread   bool      // parts of it were not looked at, and may do anything
 	maybe    bool      // runs code that cannot be seen, which may write
 	indirect bool      // what the reply counts is not what was written
 
