@@ -16,6 +16,17 @@ type Declaration struct {
 	Quorum      int      `json:"quorum,omitempty"`   // how many servers, or keys, grant it together; 0 where that is to be learned
 	Ignore      bool     `json:"ignore,omitempty"`   // such keys are no locks, whatever they look like, unless another declaration speaks of them
 	Declared    bool     `json:"declared,omitempty"` // it was declared to guard correctness
+
+	Lease *LeaseTable `json:"lease,omitempty"` // where such locks are rows; nil: as the statements show
+}
+
+// A LeaseTable is a Postgres table whose rows are locks, and what its columns say:
+// those that its statements leave open.
+type LeaseTable struct {
+	Table string   `json:"table"`
+	Owner string   `json:"owner"`           // who has the lock
+	Until string   `json:"until,omitempty"` // until when, or since when
+	Key   []string `json:"key,omitempty"`   // which lock it is; none: each condition that is no other column's
 }
 
 // A Sort says how many may hold a lock at once.

@@ -83,6 +83,11 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 		statements: pgwire.NewCache(),
 		backends:   map[*pgwire.Tracker]bool{},
 	}
+	for _, l := range s.decls {
+		if l.Lease != nil {
+			d.statements.Declare(*l.Lease)
+		}
+	}
 	d.engine.Started(start)
 	if d.freezer, err = newFreezing(s, up, log); err != nil {
 		return nil, err

@@ -205,6 +205,9 @@ func TestPurposes(t *testing.T) {
 		{"{name: a, key: 'k*', except: ['kx*', ky]}", []lock.Declaration{{Key: "k*", Except: []string{"kx*", "ky"}}}},
 		{"{name: a, key: 'k*', ignore: true, except: [kx]}", []lock.Declaration{{Key: "k*", Ignore: true, Except: []string{"kx"}}}},
 		{"{name: a, key: k, kind: semaphore, quorum: 5}", []lock.Declaration{{Key: "k", Kind: lock.Semaphore, Quorum: 5}}},
+		{"{name: a, key: 'lease:s.T:*', lease: {table: s.T, owner: Who, until: till, key: [a, b]}}", []lock.Declaration{
+			{Key: "lease:s.T:*", Lease: &lock.LeaseTable{Table: "s.t", Owner: "who", Until: "till", Key: []string{"a", "b"}}}}},
+		{"{name: a, key: k, lease: {table: t, owner: o}}", []lock.Declaration{{Key: "k", Lease: &lock.LeaseTable{Table: "t", Owner: "o"}}}},
 		{"{name: a, key: k, kind: shared, protects: [{table: t}]}", []lock.Declaration{{Key: "k", Kind: lock.ReadWrite, Table: "t", Declared: true}}},
 		{"{name: a, key: k, protects: [{table: T}, {table: 's.\"U\"', fence: F}]}", []lock.Declaration{
 			{Key: "k", Table: "t", Declared: true}, {Key: "k", Table: "s.U", FenceColumn: "f", Declared: true}}},

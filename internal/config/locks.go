@@ -21,7 +21,7 @@ type lockEntry struct {
 // add reads one entry of locks. A lock is declared to guard correctness if it
 // says so, or says what it protects without saying otherwise.
 func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
-	m := r.mapping(n, "name", "key", "except", "ignore", "kind", "purpose", "quorum", "protects")
+	m := r.mapping(n, "name", "key", "except", "ignore", "kind", "purpose", "quorum", "protects", "lease")
 	name := r.need(m, "name")
 	d := lock.Declaration{Key: r.scalar(r.need(m, "key"))}
 	for _, p := range r.items(m.get("except")) {
@@ -31,6 +31,7 @@ func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
 	d.Purpose = r.unlessAuto(m.get("purpose"), "correctness", "efficiency")
 	d.Kind = lock.Sort(r.unlessAuto(m.get("kind"), string(lock.Exclusive), string(lock.Reentrant), string(lock.ReadWrite), string(lock.Semaphore)))
 	d.Quorum = r.quorum(m.get("quorum"))
+	d.Lease = r.lease(m.get("lease"))
 	if _, twice := l[r.scalar(name)]; twice {
 		r.fail(name, "the lock %s is declared twice, expected a name of its own", r.scalar(name))
 	}
@@ -57,7 +58,7 @@ func (r *reader) ignored(m mapping) bool {
 	if n == nil || r.oneOf(n, "true", "false") != "true" {
 		return false
 	}
-	for _, field := range []string{"kind", "purpose", "quorum", "protects"} {
+	for _, field := range []string{"kind", "purpose", "quorum", "protects", "lease"} {
 		if v := m.get(field); v != nil {
 			r.fail(v, "%s is superfluous, expected a lock that is ignored to say nothing else of itself", field)
 		}
@@ -99,6 +100,26 @@ func (r *reader) protected(n ast.Node) (table, fence string) {
 		fence = r.identifier(f, 1, "the name of a column")
 	}
 	return table, fence
+}
+
+// lease reads which columns of a table make its rows locks.
+func (r *reader) lease(n ast.Node) *lock.LeaseTable {
+	if n == nil {
+		return nil
+	}
+	m := r.mapping(n, "table", "owner", "until", "key")
+	column := func(n ast.Node) string { return r.identifier(n, 1, "the name of a column") }
+	t := &lock.LeaseTable{
+		Table: r.identifier(r.need(m, "table"), 2, "a table, with or without its schema"),
+		Owner: column(r.need(m, "owner")),
+	}
+	if until := m.get("until"); until != nil {
+		t.Until = column(until)
+	}
+	for _, k := range r.items(m.get("key")) {
+		t.Key = append(t.Key, column(k))
+	}
+	return t
 }
 
 // identifier reads an SQL name of at most so many parts.

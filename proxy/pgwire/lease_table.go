@@ -53,6 +53,22 @@ func (l *leaseTables) of(table string) *leaseTable {
 	return l.by[table]
 }
 
+// Declare says of a table that its rows are locks, and what its columns say.
+func (c *Cache) Declare(t lock.LeaseTable) {
+	l := &c.leases
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := &leaseTable{owner: t.Owner, key: t.Key}
+	if t.Until != "" {
+		k.times = []string{t.Until}
+	}
+	if l.by == nil {
+		l.by = map[string]*leaseTable{}
+	}
+	l.by[lock.TableName(t.Table)] = k
+	l.some.Store(true)
+}
+
 // learn notes what a statement that takes a lease shows of its table.
 func (l *leaseTables) learn(table string, by *lease, from binding) {
 	l.mu.Lock()

@@ -31,7 +31,7 @@ func (t *template) suspect(skips bool) bool {
 	if t.guarded == 0 || t.shape.Table == "" {
 		return false
 	}
-	if t.verb == "DELETE" || skips || lockTable(t.table) {
+	if t.verb == "DELETE" || skips || t.shape.Opaque || lockTable(t.table) {
 		return true
 	}
 	return slices.ContainsFunc(t.set, func(s slot) bool {
@@ -83,6 +83,11 @@ func (t *template) guardOn(column string, ops ...string) (guard, bool) {
 	for _, g := range t.guards {
 		if g.column == column && slices.Contains(ops, g.op) {
 			return g, true
+		}
+	}
+	for _, c := range t.where {
+		if c.column == column && slices.Contains(ops, c.op) {
+			return guard{c.column, c.op, c.value}, true
 		}
 	}
 	return guard{}, false
@@ -338,6 +343,9 @@ func (t *template) ending(times []*slot) *slot {
 // must be, of columns that say nothing about the holder.
 func (t *template) rowOf(k *leaseTable, set []slot) (key []slot) {
 	for _, c := range t.where {
+		if len(k.key) > 0 && !slices.Contains(k.key, c.column) {
+			continue
+		}
 		if c.op != "=" || !c.plain() || k.isOwner(c.column) || k.isTime(c.column) || c.column == k.fence && k.fence != "" || versionName(c.column) || c.column == k.flag || flagName(c.column) {
 			continue
 		}
