@@ -230,3 +230,14 @@ func TestReadersAreBesideEachOther(t *testing.T) {
 		t.Errorf("%+v", l.Terms())
 	}
 }
+
+func TestAnAcquireMayIssueAFence(t *testing.T) {
+	l := newTape(Declaration{Key: "lock:*", Table: "counter", FenceColumn: "fence"})
+	op := l.release("A", 1, "ta")
+	op.Kind, op.NX, op.Fence, op.HasFence, op.FenceKey = Acquire, true, 7, true, "f"
+	l.do(10, op, Granted)
+	if got := l.Term(1); !got.HasFence || got.Fence != 7 || got.FenceOp != op {
+		t.Fatalf("%+v", got)
+	}
+	want(t, l.do(20, l.write("B", 3, Assign{Column: "fence", Value: l.v("7")}), Done), 1, 1)
+}
