@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/proxy/resp"
@@ -382,4 +383,12 @@ func TestFloodedMonitor(t *testing.T) {
 	cancel()
 	flooding.Wait()
 	t.Logf("%d of %d calls were told, counts %v", told, calls, b.house.say.all())
+}
+
+// called returns the call that a tracker makes of a request.
+func called(t *testing.T, command ...string) wire.Call {
+	t.Helper()
+	tracker := resp.NewTracker(resp.Options{Session: 1, Hash: testHash, Witnessed: true})
+	marks, _ := tracker.Client(appendCommand(nil, words(command...)), nil)
+	return marks[len(marks)-1].Call
 }

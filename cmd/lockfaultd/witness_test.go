@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,4 +182,59 @@ func expectSections(t *testing.T, how lock.Evidence, h *history.History) {
 	if seen < told-2 || seen < 3*sections {
 		t.Errorf("%d of %d calls were seen rightly, %d told: %v", seen, 4*sections, told, count)
 	}
+}
+
+// The number of an advisory lock that a statement computes is that which pg_locks
+// shows, and a run counts the rows that anybody has written to what matters.
+func TestRunSeesComputedAdvisoryLocksAndCountsRows(t *testing.T) {
+	server := testbed.Postgres(t)
+	psql := func(sql string) string {
+		out, err := exec.Command("psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-c", sql, server.URL()).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if _, err := exec.LookPath("psql"); err != nil {
+		t.Skip(err)
+	}
+	psql("CREATE TABLE job (id int PRIMARY KEY, done int); INSERT INTO job VALUES (1, 0)")
+	number := psql("SELECT hashtext('job')::bigint")
+	t.Setenv("REDIS_URL", "")
+	t.Setenv("DATABASE_URL", server.URL())
+	t.Setenv("DIRECT_URL", server.URL())
+	// A statement of its own each, since only then is there a reply to hold.
+	script := `echo "SELECT pg_advisory_lock(hashtext('job')); UPDATE job SET done = done + 1 WHERE id = 1; SELECT pg_advisory_unlock(hashtext('job'));" |
+		psql -X -q -v ON_ERROR_STOP=1 "$DATABASE_URL" && psql -X -q -c "UPDATE job SET done = 7 WHERE id = 1" "$DIRECT_URL"`
+	want := []string{"acquire advisory:" + number + " granted pg_locks", "release advisory:" + number + " done pg_locks"}
+	// A witness may be late where the machine is busy.
+	for try := 1; ; try++ {
+		out := t.TempDir()
+		var told bytes.Buffer
+		code := Main([]string{"lockfaultd", "run", "--out", out, "--lock", "advisory:*=job", "--", "sh", "-c", script}, &told, &told)
+		h := readHistory(t, filepath.Join(out, "history.jsonl"))
+		if code != 11 || !strings.Contains(told.String(), "someone") {
+			t.Errorf("exit status %d, and nobody is said to have written past the proxy:\n%s", code, told.String())
+		}
+		if want := []history.Tally{{Upstream: "postgres", Table: "job", Updated: 2}}; !slices.Equal(h.Tallies, want) {
+			t.Errorf("tallies %+v, want %+v", h.Tallies, want)
+		}
+		seen := locksOf(h)
+		if slices.Equal(seen, want) {
+			return
+		}
+		if try == 5 {
+			t.Fatalf("ops %v, want %v", seen, want)
+		}
+	}
+}
+
+// locksOf says what became of the locks of a history.
+func locksOf(h *history.History) (seen []string) {
+	for _, op := range h.Ops {
+		if op.Kind == lock.Acquire || op.Kind == lock.Release {
+			seen = append(seen, fmt.Sprintf("%s %s %s %s", op.Kind, op.Key, op.Outcome, op.Evidence))
+		}
+	}
+	return seen
 }

@@ -25,7 +25,7 @@ type Call struct {
 	Keys    [][]byte // KEYS and ARGV: nil stands for one that was too long to be kept
 	Args    [][]byte
 	Partial bool // there are more of them
-	Known   bool // the script's text was seen
+	Known   bool // the script's text was seen, and tells what it does to locks
 
 	queued   bool
 	upstream string
@@ -68,7 +68,7 @@ func (t *Tracker) addCall(e *entry) {
 	if e.more == nil || e.more.ask == nil {
 		e.set(&ask{})
 	}
-	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), Known: t.script != nil, upstream: t.opt.Upstream, keys: &t.opt.Scripts.keys, ops: e.ops()}
+	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), Known: t.script.tells(), upstream: t.opt.Upstream, keys: &t.opt.Scripts.keys, ops: e.ops()}
 	t.keepWords(c, int(n))
 	e.more.ask.call = c
 }

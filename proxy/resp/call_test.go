@@ -341,8 +341,9 @@ func TestCallsThatAreKnownOrPutOff(t *testing.T) {
 	say(cmd("EVALSHA", sha(text), "1", "k"), "-NOSCRIPT No matching script.\r\n")
 	say(cmd("EVAL", text, "1", "k"), ":1\r\n")
 	say(cmd("EVALSHA", sha(text), "1", "k"), ":2\r\n")
+	say(cmd("EVAL", `return redis.call("hincrby", KEYS[1], ARGV[1], 1)`, "1", "k", "tok"), ":1\r\n")
 	say(cmd("MULTI")+cmd("EVALSHA", sha(text), "1", "k")+cmd("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:3\r\n")
-	for i, want := range []struct{ known, queued bool }{{false, false}, {true, false}, {true, false}, {true, true}} {
+	for i, want := range []struct{ known, queued bool }{{false, false}, {true, false}, {true, false}, {false, false}, {true, true}} {
 		if c := calls[i]; c.Known != want.known || c.Queued() != want.queued {
 			t.Errorf("call %d: known %v, queued %v", i, c.Known, c.Queued())
 		}

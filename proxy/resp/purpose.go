@@ -25,6 +25,12 @@ func (s *Scripts) purpose(script string) (lock.Kind, bool) {
 	return lock.Other, false
 }
 
+// tells reports whether the text is enough to go by: it was understood, or has
+// nothing of a lock's.
+func (p *program) tells() bool {
+	return p != nil && (p.effect != noEffect || p.purpose == noEffect)
+}
+
 // purposeOf tells it from the commands that the text names.
 func purposeOf(text []byte) effect {
 	text = bytes.ToLower(text)

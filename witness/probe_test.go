@@ -1,0 +1,185 @@
+package witness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy/resp"
+)
+
+// A desk is a prober with a looker whose questions the test answers.
+type desk struct {
+	t *testing.T
+	p *prober
+	w *touching
+}
+
+func newDesk(t *testing.T, all bool) *desk {
+	o := Options{Hash: testHash, Scripts: resp.NewScripts()}
+	say := newNotes((&logged{}).log())
+	l := newLooker(Redis{}, testHash, say)
+	l.up = true
+	p := newProber(l, all, &o, say)
+	return &desk{t, p, &touching{p}}
+}
+
+// asked reports whether there is a question to the looker.
+func (d *desk) asked() bool { return len(d.p.looker.queue) > 0 }
+
+// answer answers the next question: what is at the key, and ends in a minute; ""
+// is nothing.
+func (d *desk) answer(value string) {
+	d.t.Helper()
+	if !d.asked() {
+		d.t.Fatal("nothing is asked")
+	}
+	q := <-d.p.looker.queue
+	q.at, q.ok = time.Now().UnixMicro(), true
+	for _, r := range q.refs {
+		st := resp.State{Type: resp.Absent}
+		if value != "" {
+			st = resp.State{Type: resp.String, Value: testHash.Of([]byte(value)), Ends: time.Now().UnixMilli() + 60000}
+		}
+		q.sights = append(q.sights, resp.Sight{Ref: r, State: st})
+	}
+	d.p.looker.finish(q)
+}
+
+func (d *desk) before(c wire.Call) {
+	d.t.Helper()
+	if !d.w.takes(c) {
+		d.t.Fatal("the call is not taken")
+	}
+	d.w.Before(c)
+}
+
+// after returns what was told of a call behind which the key has that value.
+func (d *desk) after(c wire.Call, value string) string {
+	d.t.Helper()
+	l := d.w.After(c)
+	if l == nil {
+		return "no look"
+	}
+	d.answer(value)
+	l.Take()
+	return describe(c.Resolve(true))
+}
+
+// ran is a call that has run.
+func (d *desk) ran(session uint64, words_ ...string) wire.Call {
+	d.t.Helper()
+	tr := resp.NewTracker(resp.Options{Session: session, Hash: testHash, Witnessed: true, EffectsOnly: true})
+	marks, _ := tr.Client(appendCommand(nil, words(words_...)), nil)
+	tr.Upstream([]byte(":1\r\n"), nil)
+	return marks[len(marks)-1].Call
+}
+
+// What others do between the looks is told from what the call did, or nothing is
+// told.
+func TestOthersBetweenTheLooks(t *testing.T) {
+	const released = "release a done 0s probe"
+	taken := &lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Acquire, Key: "a", Token: testHash.Of([]byte("token-of-b"))}
+	removed := &lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Release, Key: "a", Token: testHash.Of([]byte("token-of-a"))}
+	for _, tt := range []struct {
+		name   string
+		early  *lock.Op // is under way before the call
+		late   *lock.Op
+		after  string
+		expect string
+	}{
+		{"nobody", nil, nil, "", released},
+		{"one who finds it free", nil, taken, "token-of-b", released},
+		{"one who is already at it", taken, nil, "token-of-b", released},
+		{"one who was refused", nil, taken, "", released},
+		{"one who removes it", nil, removed, "", ""},
+		{"one who is about to remove it", removed, nil, "", ""},
+		{"the call itself", nil, &lock.Op{Session: 1, Proto: lock.Redis, Kind: lock.Release, Key: "a"}, "", released},
+		{"one elsewhere", nil, &lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Release, Key: "b"}, "", released},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t, true)
+			if tt.early != nil {
+				d.w.Passed(tt.early)
+			}
+			c := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a")
+			d.before(c)
+			d.answer("token-of-a")
+			if tt.late != nil {
+				d.w.Passed(tt.late)
+			}
+			if got := d.after(c, tt.after); got != tt.expect {
+				t.Errorf("got %q, want %q", got, tt.expect)
+			}
+		})
+	}
+}
+
+// One that is done does not disturb.
+func TestOthersThatAreDone(t *testing.T) {
+	d := newDesk(t, true)
+	removed := &lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Release, Key: "a"}
+	d.w.Passed(removed)
+	d.w.Replied(removed)
+	c := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a")
+	d.before(c)
+	d.answer("token-of-a")
+	if got := d.after(c, ""); got != "release a done 0s probe" {
+		t.Errorf("got %q", got)
+	}
+	if len(d.p.under) != 0 || len(d.p.calls) != 0 || len(d.p.line) != 0 {
+		t.Errorf("left over: %v, %v, %v", d.p.under, d.p.calls, d.p.line)
+	}
+}
+
+// Calls on one key are looked at one behind the other; one that was given up, or
+// whose session has ended, is not waited for.
+func TestCallsOnOneKeyWaitForEachOther(t *testing.T) {
+	for name, end := range map[string]func(d *desk, first wire.Call){
+		"answered": func(d *desk, first wire.Call) { d.after(first, "token-of-a") },
+		"missed":   func(d *desk, first wire.Call) { d.w.Missed(first) },
+		"closed":   func(d *desk, _ wire.Call) { d.w.Closed() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, true)
+			first, elsewhere := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a"), d.ran(3, "EVALSHA", none, "1", "b", "token-of-c")
+			second := d.ran(2, "EVALSHA", none, "1", "a", "token-of-b")
+			d.before(first)
+			d.answer("")
+			other := &desk{t, d.p, &touching{d.p}}
+			other.before(second)
+			if d.asked() {
+				t.Fatal("the second is looked at while the first is under way")
+			}
+			other.before(elsewhere)
+			d.answer("")
+			end(d, first)
+			if !d.asked() {
+				t.Error("the second is never looked at")
+			}
+		})
+	}
+}
+
+// Scripts at whose keys nothing looks like a lock are left alone, those whose text
+// is known where only the others are wanted, and those of a transaction.
+func TestCallsThatAreLeftAlone(t *testing.T) {
+	d := newDesk(t, true)
+	for range enough {
+		c := d.ran(1, "EVALSHA", none, "1", "count", "5")
+		d.before(c)
+		d.answer("7")
+		d.after(c, "8")
+	}
+	if c := d.ran(1, "EVALSHA", none, "1", "count", "5"); d.w.takes(c) {
+		t.Error("a script that counts is looked at for ever")
+	}
+	d = newDesk(t, false)
+	if c := called(t, "EVAL", "return 1", "1", "a"); d.w.takes(c) {
+		t.Error("a script whose text is known is looked at")
+	}
+	if c := d.ran(1, "EVALSHA", none, "1", "a"); !d.w.takes(c) {
+		t.Error("a script whose text is not known is not")
+	}
+}
