@@ -148,6 +148,7 @@ func (e *Engine) Reply(c *conn, op *lock.Op, holdable bool, now lock.Instant) *G
 	defer e.mu.Unlock()
 	e.seq++
 	op.ReplySeq = e.seq
+	e.clocks.place(op) // of a script the end may be known only now
 	e.ledger.Reply(op)
 	if op.Outcome == lock.Granted || op.Kind == lock.Store {
 		e.busy.Store(true)

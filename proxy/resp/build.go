@@ -314,8 +314,9 @@ func (t *Tracker) scriptOp(p *program, keys, args [][]byte, at int) (*lock.Op, b
 	if token, ok := p.token.resolve(nil, keys, args, at); ok {
 		o.Token = t.hash(token)
 	}
-	if ttl, ok := p.ttl.resolve(nil, keys, args, at); ok {
-		o.TTL = t.ttl(ttl, p.seconds)
+	if ends, ok := p.ends.resolve(nil, keys, args, at); ok {
+		l := readLease(ends, p.ends.seconds, p.ends.absolute)
+		o.TTL, o.Until = l.ttl, l.until
 	}
 	if fence, ok := p.fence.resolve(nil, keys, args, at); ok {
 		o.FenceKey = string(fence)

@@ -92,7 +92,9 @@ func (t *Tracker) guess() *ask {
 		// Any mode but "1" may add to what is left, or give the number
 		// before it another meaning.
 		if r.argc == modeAt || string(r.arg(modeAt)) == "1" {
-			op.TTL = t.ttl(r.arg(expiryAt), false)
+			n, _ := parseInt(r.arg(expiryAt))
+			l := readLease(r.arg(expiryAt), false, n >= longAgo)
+			op.TTL, op.Until = l.ttl, l.until
 		}
 	}
 	return oneOp(readGuess, t.op(op, r.arg(lockAt)))

@@ -1,6 +1,9 @@
 package resp
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // classify tells what a script does, from its text. What it does not
 // understand has no effect that matters.
@@ -31,9 +34,9 @@ func findAcquire(r *luaReader) *program {
 		if !ok || !s.nx && (!r.absent(s.key, c.at) || r.givesUpAnother(s.key)) {
 			continue
 		}
-		p := &program{effect: acquires, key: s.key, token: s.token, ttl: s.ttl, seconds: s.seconds}
-		if s.ttl.kind == unclear {
-			p.ttl, p.seconds = r.expiry(s.key)
+		p := &program{effect: acquires, key: s.key, token: s.token, ends: s.ends}
+		if s.ends.kind == unclear {
+			p.ends = r.expiry(s.key)
 		}
 		r.findFence(p)
 		r.findOwn(p, c.ref)
@@ -70,9 +73,9 @@ func findRenew(r *luaReader) *program {
 			continue
 		}
 		p := &program{effect: renews, key: key, token: token}
-		if s, isSet := setter(c.ref); isSet && s.ttl.kind != unclear {
-			p.ttl, p.seconds = s.ttl, s.seconds
-		} else if p.ttl, p.seconds, ok = expirer(c.ref); !ok {
+		if s, isSet := setter(c.ref); isSet && s.ends.kind != unclear {
+			p.ends = s.ends
+		} else if p.ends, ok = expirer(c.ref); !ok {
 			continue
 		}
 		p.note(c)
@@ -93,9 +96,15 @@ func (p *program) note(c luaCall) {
 
 // A setting is a command that gives a key a value.
 type setting struct {
-	key, token, ttl ref
-	seconds         bool
-	nx              bool
+	key, token ref
+	ends       due
+	nx         bool
+}
+
+// A due is when a key is to expire: a lifetime, or a time of the server's clock.
+type due struct {
+	ref
+	seconds, absolute bool
 }
 
 func setter(c ref) (setting, bool) {
@@ -104,14 +113,13 @@ func setter(c ref) (setting, bool) {
 	case c.isCall("SETNX"):
 		s.nx = true
 	case c.isCall("SETEX", "PSETEX"):
-		s.ttl, s.token, s.seconds = c.part(1), c.part(2), c.text == "SETEX"
+		s.ends, s.token = due{ref: c.part(1), seconds: c.text == "SETEX"}, c.part(2)
 	case c.isCall("SET"):
 		_, s.nx = c.says("NX")
-		if i, ok := c.says("PX"); ok {
-			s.ttl = c.part(i + 1)
-		}
-		if i, ok := c.says("EX"); ok {
-			s.ttl, s.seconds = c.part(i+1), true
+		for _, option := range []string{"PX", "EX", "PXAT", "EXAT"} {
+			if i, ok := c.says(option); ok {
+				s.ends = due{c.part(i + 1), option[0] == 'E', len(option) == 4}
+			}
 		}
 	default:
 		return s, false
@@ -119,28 +127,22 @@ func setter(c ref) (setting, bool) {
 	return s, s.key.isText() && s.token.isText()
 }
 
-// expirer reads a command that moves a key's expiry. An absolute one has no
-// ttl that can be told.
-func expirer(c ref) (ttl ref, seconds, ok bool) {
-	switch {
-	case c.isCall("PEXPIRE"):
-		return c.part(1), false, true
-	case c.isCall("EXPIRE"):
-		return c.part(1), true, true
-	case c.isCall("PEXPIREAT", "EXPIREAT"):
-		return ref{}, false, true
+// expirer reads a command that moves a key's expiry.
+func expirer(c ref) (due, bool) {
+	if !c.isCall("PEXPIRE", "EXPIRE", "PEXPIREAT", "EXPIREAT") {
+		return due{}, false
 	}
-	return ref{}, false, false
+	return due{c.part(1), c.text[0] == 'E', strings.HasSuffix(c.text, "AT")}, true
 }
 
 // expiry finds the expiry that is set on the key by a command of its own.
-func (r *luaReader) expiry(key ref) (ref, bool) {
+func (r *luaReader) expiry(key ref) due {
 	for _, c := range r.calls {
-		if ttl, seconds, ok := expirer(c.ref); ok && c.part(0).equal(key) {
-			return ttl, seconds
+		if ends, ok := expirer(c.ref); ok && c.part(0).equal(key) {
+			return ends
 		}
 	}
-	return ref{}, false
+	return due{}
 }
 
 // compared returns what the value of the key is compared with.

@@ -124,8 +124,7 @@ type program struct {
 	effect     effect
 	key        ref
 	token      ref
-	ttl        ref
-	seconds    bool     // ttl is in seconds
+	ends       due
 	fence      ref      // the counter, if the script issues and returns a number
 	spoken     []spoken // what an acquire script answers literally
 	fenceFirst bool     // it begins the array that is returned
@@ -165,7 +164,7 @@ func (e effect) kind() lock.Kind {
 }
 
 func (p *program) cost() int {
-	n := 256 + p.key.cost() + p.token.cost() + p.ttl.cost() + p.fence.cost()
+	n := 256 + p.key.cost() + p.token.cost() + p.ends.cost() + p.fence.cost()
 	for _, s := range p.spoken {
 		n += 64 + len(s.text)
 	}
