@@ -25,6 +25,7 @@ type library struct {
 	argv     []string // else what to run, in the folder clients
 	env      []string
 	keys     string // glob of its locks' keys
+	also     string // glob of the keys of other locks that it has
 	only     string // glob of the key that the rules are about, in parentheses; "": each key
 	held     string // SQL that tells whether it is held; "": whether a key is there
 	frozen   string // what the row freeze comes before; "": after SELECT(counter)
@@ -102,7 +103,9 @@ var (
 	waits    = expected{says: "granted 1, released 1, wrote 1", ops: "granted 2, released 2", verdicts: "LF401"}
 	waitsTx  = expected{says: "granted 1, released 1, wrote 1", ops: "granted 2", verdicts: "LF401"}
 	migrated = expected{says: "granted 3, released 3, wrote 1", b: "granted 2, released 2", ops: "granted 5, released 5", verdicts: "LF401"}
-	upByOne  = expected{says: "granted 1, released 1, wrote 1", b: "granted 1, released 1", ops: "granted 2, released 2", verdicts: "LF401"}
+	// Both apply the migration, and A is told only when it releases its lock.
+	migratesTwice = expected{says: "granted 1, unreleased 1, wrote 1", ops: "granted 2", verdicts: "LF101, LF102, LF103, LF104, LF403"}
+	upByOne       = expected{says: "granted 1, released 1, wrote 1", b: "granted 1, released 1", ops: "granted 2, released 2", verdicts: "LF401"}
 )
 
 // byHand are the rows of a lock that believes every answer it gets.
@@ -125,7 +128,12 @@ func libraries() []library {
 		{
 			name: "redsync", versions: "redsync 4.18.1, go-redis 9.23.0", golang: "redsync", keys: counted, cleansUp: true,
 			quick: []string{clean, freeze},
-			rows:  map[string]expected{clean: {}, freeze: overruns, renew: gives},
+			rows: map[string]expected{
+				clean:  {},
+				late:   {says: "refused 1", ops: "granted 2, released 1, unreleased 1", verdicts: "LF101"},
+				freeze: overruns,
+				renew:  gives,
+			},
 		},
 		{
 			name: "redislock", versions: "bsm/redislock 0.9.4, go-redis 9.23.0", golang: "redislock", keys: counted,
@@ -230,6 +238,32 @@ func libraries() []library {
 			name: "psycopg2-row", versions: "psycopg2 2.9.5, by hand", argv: []string{python, "python/postgres.py"}, env: []string{"LOCK=row"}, keys: "row:locks*", held: txHeld, tx: true,
 			quick: []string{clean},
 			rows:  untilCommit(),
+		},
+		{
+			name: "psql-lease", versions: "psql 15, by hand", argv: []string{"sh", "psql/lock.sh"}, env: []string{"LOCK=lease"}, keys: "lease:lease*",
+			held: "SELECT EXISTS (SELECT FROM lease)", slow: true,
+			rows: map[string]expected{clean: {}, late: overruns, freeze: overruns},
+		},
+		{
+			name: "pgx-lease", versions: "pgx 5.13.0, by hand", golang: "pgx", env: []string{"LOCK=lease"}, keys: "lease:lease*",
+			held:  "SELECT EXISTS (SELECT FROM lease)",
+			quick: []string{clean, late},
+			rows:  byHand(),
+		},
+		{
+			name: "psycopg2-lease", versions: "psycopg2 2.9.5, by hand", argv: []string{python, "python/postgres.py"}, env: []string{"LOCK=lease"}, keys: "lease:locks*",
+			held: "SELECT EXISTS (SELECT FROM locks WHERE owner IS NOT NULL)",
+			rows: byHand(),
+		},
+		{
+			name: "goose-table", versions: "goose 3.30.1, pgx 5.13.0", golang: "goose", env: []string{"LOCK=table"}, keys: "lease:goose_lock*",
+			held: "SELECT EXISTS (SELECT FROM goose_lock WHERE locked)", retries: true, alone: true,
+			rows: map[string]expected{clean: {}, late: migratesTwice, freeze: migratesTwice},
+		},
+		{
+			name: "river", versions: "river 0.51.2, pgx 5.13.0", golang: "river", keys: "lease:river_job:*", also: "lease:river_leader:*",
+			held: "SELECT EXISTS (SELECT FROM river_job WHERE state <> 'available')", second: true, rowed: true, retries: true, tx: true,
+			rows: map[string]expected{clean: {}},
 		},
 	}
 }

@@ -42,6 +42,7 @@ func main() {
 	rows := flag.String("rows", strings.Join(allRows, ","), "rows to run")
 	flag.BoolVar(&o.quick, "quick", false, "only the rows that make test runs")
 	flag.IntVar(&o.labs, "labs", 2, "rows at a time, each on servers of its own")
+	flag.StringVar(&o.witness, "witness", "auto", "--witness of lockfaultd")
 	flag.IntVar(&o.soak, "soak", 0, "sections, all in all, with pauses shorter than the lease, instead of the rows")
 	flag.StringVar(&o.keep, "keep", "", "folder for histories, reports and output (default: none is kept)")
 	markdown := flag.Bool("markdown", false, "print what is expected, for docs/matrix.md, and run nothing")
@@ -63,11 +64,12 @@ func main() {
 }
 
 type options struct {
-	cases []trial
-	quick bool
-	soak  int
-	labs  int
-	keep  string
+	cases   []trial
+	quick   bool
+	soak    int
+	witness string
+	labs    int
+	keep    string
 }
 
 // A trial is one row of one library.
