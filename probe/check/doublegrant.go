@@ -98,17 +98,39 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 	}
 }
 
-// heldAt returns until when a's lease was certainly running, as far as b's grant
-// goes: a renewal that compares nothing, and that may have come after that grant, may
-// have been of b's key.
+// heldAt returns until when a's lease was certainly running, as far as b's grant goes.
 func (c *kase) heldAt(a, b *lock.Term) lock.Instant {
-	until := lock.Lease(a.Grant, a.Grant.TTL).Earliest
-	for _, op := range c.settings(a) {
-		if op.Outcome == lock.Done && (op.Compares() || op.R <= b.Grant.F) {
+	return min(c.heldUnless(a, b.Grant.F), c.held(a))
+}
+
+// held returns until when a term's lease was certainly running, whoever may have been
+// granted the key without having heard so.
+func (c *kase) held(t *lock.Term) lock.Instant {
+	first := lock.Never
+	for _, op := range c.acts[t.Lock].hanging {
+		if op.Kind == lock.Acquire || op.Kind == lock.Store {
+			first = min(first, op.F)
+		}
+	}
+	if first == lock.Never {
+		return t.Held()
+	}
+	return min(c.heldUnless(t, first), t.Held())
+}
+
+// heldUnless returns until when it was, if another may have been granted the key after
+// an instant: a renewal that compares nothing may then have been of that one's.
+func (c *kase) heldUnless(t *lock.Term, at lock.Instant) lock.Instant {
+	if t.Votes != nil || t.Span != lock.LeaseSpan {
+		return t.Held()
+	}
+	until := lock.Lease(t.Grant, t.Grant.TTL).Earliest
+	for _, op := range c.settings(t) {
+		if op.Outcome == lock.Done && (op.Compares() || op.R <= at) {
 			until = max(until, lock.Lease(op, op.TTL).Earliest)
 		}
 	}
-	return min(until, a.Held())
+	return until
 }
 
 // otherWayRound reports whether the two grants, which the replies show in one

@@ -251,6 +251,7 @@ func (c *kase) unsafeReleases() {
 			}
 			victim := c.removedOther(id, op)
 			if victim == nil {
+				c.removedNotOwn(id, op)
 				continue
 			}
 			level := Likely
@@ -271,7 +272,7 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 		if t.Grant.R > op.F {
 			continue
 		}
-		if op.R > t.Held() {
+		if op.R > c.held(t) {
 			return nil
 		}
 		// Of a client that is not known it cannot be said that it is another one.

@@ -63,9 +63,9 @@ func TestTheCitedOpsAloneGiveTheVerdict(t *testing.T) {
 	})
 }
 
-// elsewhere are sections of a process that has to do with nothing else: its own lock
+// strangers are sections of a process that has to do with nothing else: its own lock
 // and its own table.
-func elsewhere(t *rapid.T, from, to lock.Instant) []*lock.Op {
+func strangers(t *rapid.T, from, to lock.Instant) []*lock.Op {
 	s := simulate(rapid.Uint64().Draw(t, "elsewhere"), simConfig{workers: 1, sections: 3, lease: 500 * time.Millisecond, fenced: "1", latency: 5 * time.Millisecond, pause: time.Millisecond})
 	at := lock.Instant(rapid.Int64Range(int64(from), int64(max(from, to))).Draw(t, "at"))
 	for _, op := range s.ops {
@@ -100,7 +100,7 @@ func TestUnrelatedOpsChangeNothing(t *testing.T) {
 		want := summary(Judge(in))
 		more := copied(in)
 		unnumbered(&more)
-		more.Ops = append(more.Ops, elsewhere(t, 0, lastOf(in))...)
+		more.Ops = append(more.Ops, strangers(t, 0, lastOf(in))...)
 		if got := summary(Judge(more)); !slices.Equal(got, want) {
 			t.Fatalf("%q, and before %q", got, want)
 		}
@@ -127,8 +127,8 @@ func quiet(in Input) []lock.Instant {
 	return out
 }
 
-// counted adds up what the verdicts of each code and level count.
-func counted(results ...Result) map[string]int {
+// totals adds up what the verdicts of each code and level count.
+func totals(results ...Result) map[string]int {
 	out := map[string]int{}
 	for _, r := range results {
 		for _, v := range r.Verdicts {
@@ -165,7 +165,7 @@ func TestASplitWhereAllIsQuietChangesNothing(t *testing.T) {
 				after.Ops = append(after.Ops, op)
 			}
 		}
-		if got, want := counted(Judge(before), Judge(after)), counted(Judge(in)); !maps.Equal(got, want) {
+		if got, want := totals(Judge(before), Judge(after)), totals(Judge(in)); !maps.Equal(got, want) {
 			t.Fatalf("in two %v, in one %v", got, want)
 		}
 	})

@@ -19,6 +19,7 @@ func (c *kase) foreignRenewals() {
 		}
 		victim := c.removedOther(id, op)
 		if victim == nil {
+			c.renewedNotOwn(id, op)
 			continue
 		}
 		if takes(op, victim) {
