@@ -38,7 +38,7 @@ oracle: ## what is read of SQL, against Postgres's own grammar and regression te
 	cd internal/oracle && CGO_ENABLED=1 go vet . && CGO_ENABLED=1 go run .
 
 orders: ## the judge against every order of 150,000 histories, and of as many of a lock's key; porcupine beside it
-	ORDERS=150000 go test ./probe/check -run 'Orders|EveryOrder|Porcupine' -v -timeout 2h
+	ORDERS=150000 go test ./probe/check -run 'EveryOrder|OrdersOfAKey|Porcupine' -v -timeout 2h
 
 conformance: ## the public suites of Postgres, pgx and Redis through lockfaultd, byte for byte
 	./scripts/need.sh redis postgres cc suites

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +74,45 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := closest(entry, nil); got != want {
 			t.Errorf("closest(%q) = %q, want %q", entry, got, want)
+		}
+	}
+}
+
+// TestEveryCodeHasGoldenHistories holds the judge's golden histories against the list
+// of codes: of each code there is a history that gives it, and one that is named after
+// it, since it nearly does, and does not.
+func TestEveryCodeHasGoldenHistories(t *testing.T) {
+	paths, err := filepath.Glob("../probe/check/testdata/*/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no golden histories", err)
+	}
+	given, spared := map[string]bool{}, map[string]bool{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted := map[string]bool{}
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "want" && strings.HasPrefix(f[1], "LF") {
+				wanted[f[1]], given[f[1]] = true, true
+			}
+		}
+		if code, _, named := strings.Cut(filepath.Base(path), "-"); named && !wanted[code] {
+			spared[code] = true
+		}
+	}
+	for _, c := range Codes() {
+		switch {
+		case c.Code == "LF401": // made here, of what was injected
+		case c.Code == "LF202" || c.Code == "LF404": // nothing is called so yet
+			if given[c.Code] {
+				t.Errorf("there are golden histories of %s: hold them to this as well", c.Code)
+			}
+		case !given[c.Code]:
+			t.Errorf("no golden history gives %s", c.Code)
+		case !spared[c.Code]:
+			t.Errorf("no golden history nearly gives %s: one that is called %s-... and wants none", c.Code, c.Code)
 		}
 	}
 }

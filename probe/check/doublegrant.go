@@ -100,12 +100,12 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 
 // heldAt returns until when a's lease was certainly running, as far as b's grant goes.
 func (c *kase) heldAt(a, b *lock.Term) lock.Instant {
-	return min(c.heldUnless(a, b.Grant.F), c.held(a))
+	return min(c.heldUnless(a, b.Grant.F), c.runsUntil(a))
 }
 
-// held returns until when a term's lease was certainly running, whoever may have been
+// runsUntil returns until when a term's lease was certainly running, whoever may have been
 // granted the key without having heard so.
-func (c *kase) held(t *lock.Term) lock.Instant {
+func (c *kase) runsUntil(t *lock.Term) lock.Instant {
 	first := lock.Never
 	for _, op := range c.acts[t.Lock].hanging {
 		if op.Kind == lock.Acquire || op.Kind == lock.Store {

@@ -41,7 +41,10 @@ func (s score) share(code string) int {
 			}
 		}
 	}
-	return 100 * proven / max(1, all)
+	if all == 0 {
+		return 100
+	}
+	return 100 * proven / all
 }
 
 // tooHigh reports whether the judge says more than the orders do. That a release came

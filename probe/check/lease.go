@@ -272,7 +272,7 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 		if t.Grant.R > op.F {
 			continue
 		}
-		if op.R > c.held(t) {
+		if op.R > c.runsUntil(t) {
 			return nil
 		}
 		// Of a client that is not known it cannot be said that it is another one.

@@ -216,9 +216,9 @@ func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 		}
 	}
 	x, y := first.x, first.y
-	cited := []*lock.Op{x.read.op, x.write.op, x.write.commit, y.write.op, y.write.commit}
+	cited := []*lock.Op{x.read.op, x.write.op, x.write.commit, y.write.op, y.write.commit, c.firstOf(x.read)}
 	if y.read != nil {
-		cited = append(cited, y.read.op)
+		cited = append(cited, y.read.op, c.firstOf(y.read))
 	}
 	f := c.emit(x.term.Lock, v, cited...)
 	if on != nil {
@@ -318,12 +318,30 @@ type staleWrite struct {
 	on    []*premise // of the cycles
 }
 
+// firstOf returns the first statement of the transaction in which a read was made: it
+// may have read as of that.
+func (c *kase) firstOf(r *read) *lock.Op {
+	if t := c.txs[txID{r.op.Session, r.op.Tx}]; t != nil && !r.op.Implicit && r.op.Tx != 0 {
+		return t.first
+	}
+	return nil
+}
+
+// mayBeRefused reports whether a write compares a column that changes, or one that it
+// sets: had another written, it might not have passed.
+func (c *kase) mayBeRefused(w *write) bool {
+	return len(c.guards(w.op)) > 0 || slices.ContainsFunc(w.op.SQL.Where, func(g lock.Cond) bool {
+		_, sets := w.assigns(g.Column)
+		return sets
+	})
+}
+
 func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 	var list []staleWrite
 	certain := true
 	for _, w := range c.ofTerm[t.ID].writes {
 		in := c.inCycle(w)
-		if w.state != accepted || in == yes || len(c.guards(w.op)) > 0 || !c.dueOp(w.op) {
+		if w.state != accepted || in == yes || c.mayBeRefused(w) || !c.dueOp(w.op) {
 			continue
 		}
 		if o := c.grantedBefore(t, later, w.lo); o != nil {

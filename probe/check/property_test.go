@@ -18,7 +18,10 @@ import (
 // with every order.
 func anyInput(t *rapid.T) Input {
 	paths, _ := filepath.Glob("testdata/*/*.txt")
-	switch rapid.IntRange(1, 4).Draw(t, "source") {
+	switch rapid.IntRange(0, 4).Draw(t, "source") {
+	case 0:
+		seed := rapid.Uint64().Draw(t, "seed")
+		return inputOf(orders.Draw(seed, shapeOf(seed)))
 	case 1:
 		seed := rapid.Uint64().Draw(t, "seed")
 		return inputOfKey(orders.DrawKey(seed, keyShapeOf(seed)))
@@ -66,6 +69,8 @@ func claims(r Result) map[string]bool {
 		case "LF103":
 			out["LF103"] = true
 			continue
+		case "LF303": // a lock that its holder's renewal takes back is granted twice, too
+			out[fmt.Sprint("LF305", v.Lock, []lock.TermID(nil))] = true
 		}
 		terms := v.Terms
 		if len(terms) > 1 {
