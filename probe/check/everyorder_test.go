@@ -53,11 +53,15 @@ func opinions(h orders.History) []opinion {
 	return out
 }
 
-// wrong reports whether the two may not differ so: the judge never says more than every
-// order says, and of a cycle that is possible never nothing.
+// wrong reports whether the two may not differ so: nothing is proven that is not so in
+// every order, and a cycle that is possible is not passed over. What is between may be
+// off by a level, as seldom as TestEveryOrder allows.
 func (o opinion) wrong() bool {
 	cycle := o.code == "LF104" || o.code == "LF106"
-	return tooHigh(o.code, o.want, o.got) || cycle && o.want != "none" && o.got == "none"
+	if cycle {
+		return o.got == "every" && o.want != "every" || o.want != "none" && o.got == "none"
+	}
+	return tooHigh(o.code, o.want, o.got)
 }
 
 func drawn(seed uint64) orders.History {
@@ -101,6 +105,11 @@ func TestEveryOrder(t *testing.T) {
 		}
 	}
 	t.Logf("%d histories, %d with more orders than were looked at: %v", n, given, s)
+	for _, code := range []string{"LF104", "LF106"} {
+		if off := s[[3]string{code, "none", "some"}]; 1000*off > int(n) {
+			t.Errorf("%s is called possible in %d histories of which no order has it", code, off)
+		}
+	}
 	for code, least := range map[string]int{"LF103": 40, "LF104": 99, "LF105": 60, "LF106": 90} {
 		if got := s.share(code); got < least {
 			t.Errorf("%s is proven in %d %% of the histories in which every order has it, want %d", code, got, least)
