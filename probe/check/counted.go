@@ -56,8 +56,9 @@ type viewed struct {
 
 // remembered is what outlasts the view.
 type remembered struct {
-	clocks     map[string][]Clock      // by upstream, in order
-	ended      map[uint64]lock.Instant // sessions
+	clocks     map[string][]Clock                  // by upstream, in order
+	unheard    map[string]map[lock.LockID]*lock.Op // by process, its last acquires that were never answered
+	ended      map[uint64]lock.Instant             // sessions
 	guardings  map[cell][]guarding
 	steps      map[columnOf]map[int64]int // by how much sections change a column, and how often
 	blind      map[tableOf]*halfSeen
@@ -67,7 +68,7 @@ type remembered struct {
 }
 
 func newRemembered(clocks []Clock) *remembered {
-	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, guardings: map[cell][]guarding{},
+	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, unheard: map[string]map[lock.LockID]*lock.Op{}, guardings: map[cell][]guarding{},
 		steps: map[columnOf]map[int64]int{}, blind: map[tableOf]*halfSeen{}, calls: map[lock.LockID]*calling{},
 		mapped: chartBook{entries: map[lock.LockID]*charted{}, tables: map[string]*tableWrites{}}}
 	for _, k := range clocks {

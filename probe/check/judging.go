@@ -118,9 +118,12 @@ func (j *Judging) request(op *lock.Op) {
 		j.unsent(op)
 	}
 	if op.Kind == lock.Write && !j.ofSection(op) && !j.ledger.HasOpen(op.Actor) {
-		if refused := j.ledger.Refusals(op.Actor); len(refused) > 0 {
-			j.strays = append(j.strays, stray{op: op, refused: clone(refused)})
+		if refused := j.notGranted(op.Actor); len(refused) > 0 {
+			j.strays = append(j.strays, stray{op: op, refused: refused})
 		}
+	}
+	if op.Kind == lock.Acquire && !answered(op) {
+		j.unanswered(op)
 	}
 	j.recall(op.Term.ID)
 	for _, id := range op.Term.Also {
@@ -154,6 +157,7 @@ func (j *Judging) granted(t *lock.Term) {
 	j.terms = append(j.terms, t)
 	j.term[t.ID] = t
 	j.tasks(t)
+	delete(j.unheard[t.Actor], t.Lock)
 }
 
 // recall takes a term that was judged into view again: something of it came late.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -26,6 +27,41 @@ func (c *kase) lockless() {
 			}
 		}
 	}
+}
+
+// mostUnheard is how many unanswered acquires of one process are kept in mind.
+const mostUnheard = 64
+
+// unanswered notes an acquire that was never answered.
+func (j *Judging) unanswered(op *lock.Op) {
+	own := j.unheard[op.Actor]
+	if own == nil {
+		if op.Actor == "" || len(j.unheard) >= mostActors {
+			return
+		}
+		own = map[lock.LockID]*lock.Op{}
+		j.unheard[op.Actor] = own
+	}
+	if len(own) >= mostUnheard {
+		clear(own)
+	}
+	own[j.ledger.LockOf(op)] = op
+}
+
+// notGranted returns the locks that a process last asked for and was not told to
+// have, with what it asked, or nil.
+func (j *Judging) notGranted(actor string) map[lock.LockID]*lock.Op {
+	refused, unheard := j.ledger.Refusals(actor), j.unheard[actor]
+	if len(refused)+len(unheard) == 0 {
+		return nil
+	}
+	out := clone(refused)
+	for id, op := range unheard {
+		if r := out[id]; r == nil || r.Seq < op.Seq {
+			out[id] = op
+		}
+	}
+	return out
 }
 
 func sortedLocks(m map[lock.LockID]*lock.Op) []lock.LockID {
@@ -78,8 +114,7 @@ func (c *kase) lockless1(id lock.LockID, s stray, w *write) {
 	op, refusal := s.op, s.refused[id]
 	p := let("W be %s of %s, accepted by %s.", named(op), op.Actor, ms(op.R))
 	v := Verdict{Code: "LF308", Level: Proven, Table: lock.TableName(op.SQL.Table)}
-	p.say("Then its process held no lock when it sent W at %s, and the last answer it had about %s was that of %s, at %s: %s.",
-		ms(op.A), id, named(refusal), ms(refusal.R), outcomeOf(refusal))
+	p.say("Then its process held no lock when it sent W at %s, and %s.", ms(op.A), lastHeard(id, refusal))
 	p.say("However the lock protects what W wrote.")
 	cited := []*lock.Op{refusal, op}
 	for _, a := range w.op.SQL.Set {
@@ -102,11 +137,34 @@ func (c *kase) lockless1(id lock.LockID, s stray, w *write) {
 
 const severalTasks = "The process has held two locks at once: another of its tasks may have been refused"
 
+// lastHeard is what a process knew of a lock from the last time that it had asked.
+func lastHeard(id lock.LockID, asked *lock.Op) string {
+	switch {
+	case answered(asked):
+		return fmt.Sprintf("the last answer it had about %s was that of %s, at %s: %s", id, named(asked), ms(asked.R), outcomeOf(asked))
+	case asked.F == 0:
+		return fmt.Sprintf("its last request for %s, %s, was cut off before it reached the server", id, named(asked))
+	}
+	return fmt.Sprintf("its last request for %s, %s, was never answered", id, named(asked))
+}
+
 // locklessDoubt says why a write after a refusal may be right, or "".
 func (c *kase) locklessDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
+	gone, over := c.ended[refusal.Session]
 	switch {
+	case refusal.F == 0 && !answered(refusal) && over && gone <= s.op.A:
+		return c.severalDoubt(id, s, refusal) // it cannot have been granted
+	case !answered(refusal) && over && gone <= s.op.A:
+		return "The server may have granted it, though it had no answer"
 	case !answered(refusal) || refusal.D == 0 || refusal.D > s.op.A:
 		return "The answer had not reached it for certain when it sent W"
+	}
+	return c.severalDoubt(id, s, refusal)
+}
+
+// severalDoubt says why W may be of another section or lock than the refused one's.
+func (c *kase) severalDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
+	switch {
 	case s.op.Term.ID != 0 && !s.op.Term.Sure():
 		return "It may be of a section that the process never asked to end"
 	case c.manyTasks(s.op.Actor):

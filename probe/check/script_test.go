@@ -29,7 +29,7 @@ import (
 //	want LF104 PROVEN harm x1          one verdict; none at all without such a line
 //	want deficit 1, want overlaps 2 ...figures
 //
-//	A acquire lock:c=tok 10-11         granted, or "refused"; no-ttl, shared, member, verb=EVAL, until=1000
+//	A acquire lock:c=tok 10-11         granted, or "refused"; no-ttl, ttl=9, shared, member, verb=EVAL, until=1000
 //	A store lock:c=tok 10-11
 //	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
 //	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen
@@ -278,6 +278,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Verb = value
 	case strings.HasPrefix(w, "err="):
 		op.Outcome, op.Err, op.Rows = lock.Failed, value, 0
+	case strings.HasPrefix(w, "ttl="):
+		op.TTL = msOf(value).Sub(0)
 	case strings.HasPrefix(w, "until="):
 		op.Until, _ = strconv.ParseInt(value, 10, 64)
 	case strings.Contains(w, "[") || op.Proto == lock.Redis && w[0] != '@' && !isTime(w) && pair:
