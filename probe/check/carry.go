@@ -254,6 +254,7 @@ func (c *carry) pile(f *finding, by, more string) *finding {
 // result puts together what was found.
 func (c *carry) result() Result {
 	c.sum()
+	c.sumGhosts()
 	c.blindSpots()
 	c.out.Map = c.lockMap()
 	for _, find := range c.later {

@@ -50,14 +50,40 @@ func retaken(t *lock.Term, later []*lock.Term) bool {
 	return slices.ContainsFunc(later, func(o *lock.Term) bool { return o.Token.Same(t.Token) && o.Grant.D != 0 && sameClient(o, t) })
 }
 
+// A maybeGhost is a term whose client never heard of it. It is one if the client's
+// process goes on: one that died in the middle holds its lock as any other that
+// dies does.
+type maybeGhost struct {
+	id    lock.LockID
+	actor string
+	at    lock.Instant
+	v     Verdict
+}
+
+// mostGhosts is how many of those are kept until the whole is known.
+const mostGhosts = 4096
+
 func (c *kase) ghost(t *lock.Term) {
-	m := many{id: t.Lock, code: "LF307", more: "There are %d such terms."}
-	c.count(m, Proven, func() (*proof, Verdict, []*lock.Op) {
-		p := let("A be %s, which the server granted between %s and %s.", holder(t), ms(t.Grant.F), ms(t.Grant.R))
-		p.say("Then the lock is A's %s.", untilWhen(t))
-		p.say("However the answer was not delivered, since its client had gone or had asked for something else: nobody works under A, and nobody was seen to release it.")
-		return p, Verdict{Terms: []lock.TermID{t.ID}}, []*lock.Op{t.Grant, c.usedAfter(t)}
-	})
+	if len(c.ghostly) == mostGhosts {
+		return
+	}
+	p := let("A be %s, which the server granted between %s and %s.", holder(t), ms(t.Grant.F), ms(t.Grant.R))
+	p.say("Then the lock is A's %s.", untilWhen(t))
+	p.say("However the answer was not delivered, since its client had gone or had asked for something else, and its process went on: nobody works under A, and nobody was seen to release it.")
+	v := Verdict{Code: "LF307", Level: Proven, Terms: []lock.TermID{t.ID}, Ops: []uint64{t.Grant.Seq}}
+	c.ghostly = append(c.ghostly, maybeGhost{t.Lock, t.Actor, t.Grant.R, with(v, p)})
+}
+
+// sumGhosts finds LF307 in those whose process went on.
+func (c *carry) sumGhosts() {
+	for _, g := range c.ghostly {
+		if c.lastAct[g.actor] <= g.at || c.piled(g.v.Code, g.v.Level, g.id, "", 1) {
+			continue
+		}
+		f := c.file(g.id, Hazard, g.v)
+		f.from, f.unless = g.at, c.markerLater(g.id)
+		c.pile(f, "", "There are %d such terms.")
+	}
 }
 
 func untilWhen(t *lock.Term) string {

@@ -122,6 +122,9 @@ func (j *Judging) request(op *lock.Op) {
 			j.strays = append(j.strays, stray{op: op, refused: refused})
 		}
 	}
+	if _, known := j.lastAct[op.Actor]; known || len(j.lastAct) < mostActors {
+		j.lastAct[op.Actor] = op.A
+	}
 	if op.Kind == lock.Acquire && !answered(op) {
 		j.unanswered(op)
 	}
