@@ -59,6 +59,7 @@ type remembered struct {
 	clocks     map[string][]Clock                  // by upstream, in order
 	unheard    map[string]map[lock.LockID]*lock.Op // by process, its last acquires that were never answered
 	ghostly    []maybeGhost
+	hanging    map[hangID]bool         // acquires without an answer; whether their token was used again
 	lastAct    map[string]lock.Instant // by process, when it last asked for something
 	ended      map[uint64]lock.Instant // sessions
 	guardings  map[cell][]guarding
@@ -70,7 +71,7 @@ type remembered struct {
 }
 
 func newRemembered(clocks []Clock) *remembered {
-	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, lastAct: map[string]lock.Instant{}, unheard: map[string]map[lock.LockID]*lock.Op{}, guardings: map[cell][]guarding{},
+	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, lastAct: map[string]lock.Instant{}, hanging: map[hangID]bool{}, unheard: map[string]map[lock.LockID]*lock.Op{}, guardings: map[cell][]guarding{},
 		steps: map[columnOf]map[int64]int{}, blind: map[tableOf]*halfSeen{}, calls: map[lock.LockID]*calling{},
 		mapped: chartBook{entries: map[lock.LockID]*charted{}, tables: map[string]*tableWrites{}}}
 	for _, k := range clocks {

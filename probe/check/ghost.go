@@ -2,7 +2,6 @@ package check
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -20,7 +19,6 @@ func (c *kase) ghosts() {
 			}
 		}
 	}
-	c.unansweredGhosts()
 }
 
 // unheard reports whether the term's grant was never delivered, and whether
@@ -76,6 +74,7 @@ func (c *kase) ghost(t *lock.Term) {
 
 // sumGhosts finds LF307 in those whose process went on.
 func (c *carry) sumGhosts() {
+	c.unansweredGhosts()
 	for _, g := range c.ghostly {
 		if c.lastAct[g.actor] <= g.at || c.piled(g.v.Code, g.v.Level, g.id, "", 1) {
 			continue
@@ -93,70 +92,46 @@ func untilWhen(t *lock.Term) string {
 	return "until " + ms(t.LeaseEnd.Earliest) + " at least, unless someone else removes it"
 }
 
-// unansweredGhosts finds acquires that were never answered, and after which others
-// were refused a key that nobody who was seen can have had.
-func (c *kase) unansweredGhosts() {
-	for _, id := range c.locks {
-		a := c.acts[id]
-		for _, op := range a.hanging {
-			if op.Kind != lock.Acquire || !c.dueOp(op) || c.isMarker(id) || c.followed(a, op) {
-				continue
-			}
-			if refused := c.refusedBy(id, op); refused != nil {
-				c.unansweredGhost(id, op, refused)
-			}
-		}
+// A hangID names an acquire that was never answered, by its key and its token.
+type hangID struct {
+	id    lock.LockID
+	token string
+}
+
+// mostHanging is how many of those are kept in mind.
+const mostHanging = 4096
+
+// hangs notes an acquire that was never answered, or that its token was used again:
+// then its client does not leave the lock lying.
+func (j *Judging) hangs(op *lock.Op) {
+	k := hangID{lock.IDOf(op), text(op.Token)}
+	if _, known := j.hanging[k]; known {
+		j.hanging[k] = true
+	} else if op.Kind == lock.Acquire && !answered(op) && op.F != 0 && len(j.hanging) < mostHanging {
+		j.hanging[k] = false
 	}
 }
 
-// followed reports whether anybody used the token of an acquire again.
-func (c *kase) followed(a *acts, op *lock.Op) bool {
-	return slices.ContainsFunc(a.all, func(o *lock.Op) bool { return o != op && o.Seq > op.Seq && o.Token.Same(op.Token) })
-}
-
-// afterwards is how long after an acquire without an answer a refusal is taken to
-// be of it, beside its lifetime.
-const afterwards = 5 * time.Second
-
-// refusedBy returns a refusal to another client that nothing but the acquire can
-// explain.
-func (c *kase) refusedBy(id lock.LockID, op *lock.Op) *lock.Op {
-	for _, x := range c.acts[id].byF {
-		late := op.TTL != 0 && x.F > op.F.Add(op.TTL+afterwards)
-		if x.Kind != lock.Acquire || x.Outcome != lock.Refused || x.F < op.F || x.Session == op.Session || late {
+// unansweredGhosts finds LF307 in acquires that were never answered, and after
+// which others were refused a key that nobody who was seen can have had.
+func (c *carry) unansweredGhosts() {
+	for _, g := range c.ledger.Ghosts() {
+		op, x := g.Acquire, g.Shown
+		followed, known := c.hanging[hangID{lock.IDOf(op), text(op.Token)}]
+		if x == nil || g.Sure || x.Outcome != lock.Refused || x.Session == op.Session || followed || !known || c.isMarker(lock.IDOf(op)) {
 			continue
 		}
-		held := slices.ContainsFunc(c.terms[id], func(t *lock.Term) bool { return mayHold(t, x) })
-		if !held && !c.anotherHangs(id, op, x) {
-			return x
-		}
+		c.unansweredGhost(lock.IDOf(op), op, x)
 	}
-	return nil
 }
 
-// mayHold reports whether the term may have had the key when x was refused it.
-func mayHold(t *lock.Term, x *lock.Op) bool {
-	switch {
-	case t.Grant.F > x.R, t.Dead(x.F):
-		return false
-	case t.Released != nil && answered(t.Released):
-		return t.Released.R > x.F
+func (c *carry) unansweredGhost(id lock.LockID, op, refused *lock.Op) {
+	if c.piled("LF307", Likely, id, "", 1) {
+		return
 	}
-	return true
-}
-
-// anotherHangs reports whether another unanswered acquire may explain the refusal.
-func (c *kase) anotherHangs(id lock.LockID, op, x *lock.Op) bool {
-	return slices.ContainsFunc(c.acts[id].hanging, func(o *lock.Op) bool { return o != op && o.Kind == lock.Acquire && o.F < x.R })
-}
-
-func (c *kase) unansweredGhost(id lock.LockID, op, refused *lock.Op) {
-	m := many{id: id, code: "LF307", more: "There are %d such terms."}
-	c.count(m, Likely, func() (*proof, Verdict, []*lock.Op) {
-		p := let("G be %s, forwarded at %s and never answered.", named(op), ms(op.F))
-		p.say("Then its client did not hear whether the lock was its own, and its token was not used again.")
-		p.say("However %s was refused the key between %s and %s, when nobody else who was seen can have had it: it was G's. Someone who was not seen may have had it, so this is not proven.",
-			named(refused), ms(refused.F), ms(refused.R))
-		return p, Verdict{}, []*lock.Op{op, refused}
-	})
+	p := let("G be %s, forwarded at %s and never answered.", named(op), ms(op.F))
+	p.say("Then its client did not hear whether the lock was its own, and its token was not used again.")
+	p.say("However %s was refused the key between %s and %s, when nobody else who was seen can have had it: it was G's. Someone who was not seen may have had it, so this is not proven.",
+		named(refused), ms(refused.F), ms(refused.R))
+	c.pile(c.file(id, Hazard, with(Verdict{Code: "LF307", Level: Likely}, p), op, refused), "", "There are %d such terms.")
 }

@@ -125,6 +125,9 @@ func (j *Judging) request(op *lock.Op) {
 	if _, known := j.lastAct[op.Actor]; known || len(j.lastAct) < mostActors {
 		j.lastAct[op.Actor] = op.A
 	}
+	if op.Token.Known() && (op.Kind == lock.Acquire && !answered(op) || len(j.hanging) > 0) {
+		j.hangs(op)
+	}
 	if op.Kind == lock.Acquire && !answered(op) {
 		j.unanswered(op)
 	}
