@@ -105,10 +105,7 @@ func TestEveryCodeHasGoldenHistories(t *testing.T) {
 	for _, c := range Codes() {
 		switch {
 		case c.Code == "LF401": // made here, of what was injected
-		case c.Code == "LF202" || c.Code == "LF404": // nothing is called so yet
-			if given[c.Code] {
-				t.Errorf("there are golden histories of %s: hold them to this as well", c.Code)
-			}
+		case c.Code == "LF404" && !given[c.Code]: // nothing is called so yet
 		case !given[c.Code]:
 			t.Errorf("no golden history gives %s", c.Code)
 		case !spared[c.Code]:
