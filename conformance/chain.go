@@ -72,9 +72,10 @@ func (w way) open(ctx context.Context, binary, protocol, server, dir string) (*c
 }
 
 // startDaemon starts lockfaultd before the chain as it is. The signal that we
-// may die of goes to it as well.
+// may die of goes to it as well. It has no witness, whose connections of its own
+// would be in the record.
 func (c *chain) startDaemon(ctx context.Context, w way, binary, protocol, dir string) error {
-	args := []string{"--" + protocol, "127.0.0.1:0=" + c.addr}
+	args := []string{"--" + protocol, "127.0.0.1:0=" + c.addr, "--witness", "none"}
 	if w == armed {
 		c.out = filepath.Join(dir, "history")
 		args = append(append(args, harmless...), "--out", c.out)

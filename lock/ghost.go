@@ -15,11 +15,18 @@ type Ghost struct {
 const maxGhosts = 4096
 
 type ghosts struct {
+	kept  bool
 	byKey map[LockID][]*Ghost
 	line  []*Ghost // oldest first
 }
 
-// Ghosts returns the acquires without an answer, oldest first.
+// KeepGhosts makes the ledger look for acquires of which no answer comes. It reads
+// such an op whenever another speaks of its key, so that ops must be whole when it
+// is told of them, as those of a history are: what a daemon tells of is still being
+// completed by its session.
+func (l *Ledger) KeepGhosts() { l.ghosts.kept = true }
+
+// Ghosts returns the acquires without an answer, oldest first; none without KeepGhosts.
 func (l *Ledger) Ghosts() []Ghost {
 	var out []Ghost
 	for _, g := range l.ghosts.line {
@@ -35,6 +42,9 @@ func (g *Ghost) answered() bool {
 }
 
 func (g *ghosts) asks(op *Op, keepAll bool) {
+	if !g.kept {
+		return
+	}
 	if g.byKey == nil {
 		g.byKey = map[LockID][]*Ghost{}
 	}
@@ -47,6 +57,9 @@ func (g *ghosts) asks(op *Op, keepAll bool) {
 }
 
 func (g *ghosts) answered(op *Op) {
+	if !g.kept {
+		return
+	}
 	g.drop(op)
 	for i, o := range slices.Backward(g.line) {
 		if o.Acquire == op {

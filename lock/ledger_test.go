@@ -16,7 +16,9 @@ type tape struct {
 }
 
 func newTape(decls ...Declaration) *tape {
-	return &tape{Ledger: NewLedger(decls), hash: NewHasher([]byte("k"))}
+	t := &tape{Ledger: NewLedger(decls), hash: NewHasher([]byte("k"))}
+	t.KeepGhosts()
+	return t
 }
 
 func (t *tape) v(text string) Value { return t.hash.Of([]byte(text)) }

@@ -64,6 +64,7 @@ func newCarry(setup Setup, known *Survey) *carry {
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}
 	c.ledger.Learn(known.locks)
+	c.ledger.KeepGhosts()
 	for _, inv := range setup.Invariants {
 		if inv.Kind == "fence" {
 			c.figures = append(c.figures, newFenceTally(inv))
