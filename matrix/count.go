@@ -47,7 +47,7 @@ func (c counts) String() string {
 }
 
 // tally counts the ops of the library's lock, and says how they are known.
-func tally(lib library, ops []*lock.Op) (c counts, evidence string) {
+func tally(lib subject, ops []*lock.Op) (c counts, evidence string) {
 	how := map[string]int{}
 	promoted := stored(ops)
 	for _, op := range ops {

@@ -187,7 +187,7 @@ func (l *lab) clear(ctx context.Context) error {
 }
 
 // taken reports whether the server has the library's lock.
-func (l *lab) taken(ctx context.Context, lib library) bool {
+func (l *lab) taken(ctx context.Context, lib subject) bool {
 	if lib.held != "" {
 		var yes bool
 		err := l.conn.QueryRow(ctx, lib.held).Scan(&yes)

@@ -74,7 +74,7 @@ type options struct {
 
 // A trial is one row of one library.
 type trial struct {
-	library
+	subject
 	row      string
 	sections int // of each service
 }
@@ -89,8 +89,8 @@ func (o *options) choose(only, rows string, rest []string) error {
 			return fmt.Errorf("-rows: what is %q? expected some of %s", r, strings.Join(allRows, ", "))
 		}
 	}
-	var chosen []library
-	for _, l := range libraries() {
+	var chosen []subject
+	for _, l := range subjects() {
 		if l.named(only) {
 			chosen = append(chosen, l)
 		}
@@ -106,7 +106,7 @@ func (o *options) choose(only, rows string, rest []string) error {
 }
 
 // named reports whether the library is one of a list of globs.
-func (l library) named(list string) bool {
+func (l subject) named(list string) bool {
 	return list == "" || slices.ContainsFunc(strings.Split(list, ","), func(glob string) bool {
 		ok, _ := path.Match(glob, l.name)
 		return ok
@@ -114,7 +114,7 @@ func (l library) named(list string) bool {
 }
 
 // trials are the rows of that name, of those that have them.
-func trials(all []library, rows []string, quick bool) []trial {
+func trials(all []subject, rows []string, quick bool) []trial {
 	var out []trial
 	for _, l := range all {
 		for _, r := range allRows {
@@ -133,7 +133,7 @@ func trials(all []library, rows []string, quick bool) []trial {
 }
 
 // soaks divides sections among the libraries. A slow one gets a tenth of another's.
-func soaks(all []library, sections int) []trial {
+func soaks(all []subject, sections int) []trial {
 	weights := 0
 	for _, l := range all {
 		weights += l.weight()
@@ -145,7 +145,7 @@ func soaks(all []library, sections int) []trial {
 	return out
 }
 
-func (l library) weight() int {
+func (l subject) weight() int {
 	if l.slow {
 		return 1
 	}

@@ -22,7 +22,7 @@ func TestDocsHaveTheTable(t *testing.T) {
 }
 
 func TestEachLibraryHasAService(t *testing.T) {
-	for _, l := range libraries() {
+	for _, l := range subjects() {
 		file := "clients/go/" + l.golang + "/main.go"
 		if l.golang == "" {
 			file = "clients/" + l.argv[1]
@@ -50,7 +50,7 @@ func TestVersionsAreTrue(t *testing.T) {
 		}
 		for _, m := range like.FindAllStringSubmatch(string(b), -1) {
 			told := regexp.MustCompile(`(?:^|[ /])` + regexp.QuoteMeta(m[1]) + `(?:lock)? (\d[^ ,]*)`)
-			for _, l := range libraries() {
+			for _, l := range subjects() {
 				if v := told.FindStringSubmatch(l.versions); v != nil && strings.Trim(v[1], ",") != m[2] {
 					t.Errorf("%s is said to be run with %s %s; %s has %s", l.name, m[1], v[1], file, m[2])
 				}
@@ -60,7 +60,7 @@ func TestVersionsAreTrue(t *testing.T) {
 }
 
 func TestTally(t *testing.T) {
-	lib := library{keys: "lock:*"}
+	lib := subject{keys: "lock:*"}
 	token := lock.Value{Hash: "00aa"}
 	c, evidence := tally(lib, []*lock.Op{
 		{Kind: lock.Acquire, Key: "lock:a", Outcome: lock.Granted, Evidence: lock.FromMonitor},
@@ -84,19 +84,19 @@ func TestCleanRowsAreEqual(t *testing.T) {
 	said := counts{Granted: 2, Refused: 3, Released: 2, Wrote: 2}
 	for _, c := range []struct {
 		name  string
-		lib   library
+		lib   subject
 		seen  counts
 		wrong int
 	}{
-		{"as counted", library{}, counts{Granted: 2, Refused: 3, Released: 2}, 0},
-		{"a grant too many", library{}, counts{Granted: 3, Refused: 3, Released: 2}, 1},
-		{"a renewal from nowhere", library{}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 1},
-		{"renewed by itself", library{alone: true}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 0},
-		{"cleaned up", library{cleansUp: true}, counts{Granted: 2, Refused: 3, Released: 2, Unreleased: 3}, 0},
-		{"three keys", library{each: 3}, counts{Granted: 6, Refused: 3, Released: 6}, 0},
-		{"two of three keys", library{each: 3}, counts{Granted: 5, Refused: 3, Released: 4, Unreleased: 1}, 0},
-		{"one of three keys", library{each: 3}, counts{Granted: 3, Refused: 3, Released: 3}, 1},
-		{"a key that is kept", library{each: 3}, counts{Granted: 6, Refused: 3, Released: 5}, 1},
+		{"as counted", subject{}, counts{Granted: 2, Refused: 3, Released: 2}, 0},
+		{"a grant too many", subject{}, counts{Granted: 3, Refused: 3, Released: 2}, 1},
+		{"a renewal from nowhere", subject{}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 1},
+		{"renewed by itself", subject{alone: true}, counts{Granted: 2, Refused: 3, Renewed: 1, Released: 2}, 0},
+		{"cleaned up", subject{cleansUp: true}, counts{Granted: 2, Refused: 3, Released: 2, Unreleased: 3}, 0},
+		{"three keys", subject{each: 3}, counts{Granted: 6, Refused: 3, Released: 6}, 0},
+		{"two of three keys", subject{each: 3}, counts{Granted: 5, Refused: 3, Released: 4, Unreleased: 1}, 0},
+		{"one of three keys", subject{each: 3}, counts{Granted: 3, Refused: 3, Released: 3}, 1},
+		{"a key that is kept", subject{each: 3}, counts{Granted: 6, Refused: 3, Released: 5}, 1},
 	} {
 		c.lib.rows = map[string]expected{clean: {}}
 		o := outcome{trial: trial{c.lib, clean, 1}, a: said, seen: c.seen}
@@ -108,7 +108,7 @@ func TestCleanRowsAreEqual(t *testing.T) {
 }
 
 func TestForeignLocksAreTold(t *testing.T) {
-	o := outcome{trial: trial{library{keys: "lock:*"}, clean, 1}}
+	o := outcome{trial: trial{subject{keys: "lock:*"}, clean, 1}}
 	r := report{}
 	r.Facts.Locks = []struct{ Lock string }{{"lock:counter"}, {"lock:counter db 2"}, {"cache:7"}}
 	o.judged(r)

@@ -134,7 +134,7 @@ func (l *lab) starting(ctx context.Context, t trial, file string) (stop func()) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil && !l.taken(ctx, t.library) {
+		for ctx.Err() == nil && !l.taken(ctx, t.subject) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if t.row == lose {
@@ -222,6 +222,6 @@ func (o *outcome) read(dir string) error {
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
-	o.seen, o.evidence = tally(o.library, h.Ops)
+	o.seen, o.evidence = tally(o.subject, h.Ops)
 	return nil
 }

@@ -32,7 +32,7 @@ func (o outcome) print(w io.Writer) {
 func writeMarkdown(w io.Writer) {
 	fmt.Fprintln(w, "| library | versions | late | freeze | renew |")
 	fmt.Fprintln(w, "|---|---|---|---|---|")
-	for _, l := range libraries() {
+	for _, l := range subjects() {
 		fmt.Fprintf(w, "| %s | %s |", l.name, l.versions)
 		for _, r := range []string{late, freeze, renew} {
 			fmt.Fprintf(w, " %s |", l.cell(r))
@@ -42,7 +42,7 @@ func writeMarkdown(w io.Writer) {
 }
 
 // cell says what A reports, and the verdicts.
-func (l library) cell(row string) string {
+func (l subject) cell(row string) string {
 	want, has := l.rows[row]
 	if !has {
 		return "-"

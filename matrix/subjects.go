@@ -17,8 +17,8 @@ const (
 
 var allRows = []string{clean, late, freeze, renew, lose}
 
-// A library is one kind of lock, and what is to come of it.
-type library struct {
+// A subject is one kind of lock, and what is to come of it.
+type subject struct {
 	name     string
 	versions string   // of what is run, as docs/matrix.md has them
 	golang   string   // package below clients/go
@@ -56,21 +56,21 @@ func (e expected) other() string {
 	return "granted 1, released 1, wrote 1"
 }
 
-func (l library) program(t tools) string {
+func (l subject) program(t tools) string {
 	if l.golang != "" {
 		return filepath.Join(t.bin, l.golang)
 	}
 	return fmt.Sprintf("%s %s", l.argv[0], filepath.Join(t.source, "clients", l.argv[1]))
 }
 
-func (l library) freezeAt() string {
+func (l subject) freezeAt() string {
 	if l.frozen != "" {
 		return "--freeze-before"
 	}
 	return "--freeze-after"
 }
 
-func (l library) freezeOn() string {
+func (l subject) freezeOn() string {
 	if l.frozen != "" {
 		return l.frozen
 	}
@@ -123,8 +123,8 @@ func untilCommit() map[string]expected {
 	return map[string]expected{clean: {}, late: waitsTx, freeze: waitsTx}
 }
 
-func libraries() []library {
-	return []library{
+func subjects() []subject {
+	return []subject{
 		{
 			name: "redsync", versions: "redsync 4.18.1, go-redis 9.23.0", golang: "redsync", keys: counted, cleansUp: true,
 			quick: []string{clean, freeze},
