@@ -60,7 +60,7 @@ type remembered struct {
 	unheard    map[string]map[lock.LockID]*lock.Op // by process, its last acquires that were never answered
 	ghostly    []maybeGhost
 	hanging    map[hangID]bool         // acquires without an answer; whether their token was used again
-	lastAct    map[string]lock.Instant // by process, when it last asked for something
+	lastAsked  map[string]*lock.Op     // by process, what it asked for last
 	ended      map[uint64]lock.Instant // sessions
 	guardings  map[cell][]guarding
 	steps      map[columnOf]map[int64]int // by how much sections change a column, and how often
@@ -71,7 +71,7 @@ type remembered struct {
 }
 
 func newRemembered(clocks []Clock) *remembered {
-	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, lastAct: map[string]lock.Instant{}, hanging: map[hangID]bool{}, unheard: map[string]map[lock.LockID]*lock.Op{}, guardings: map[cell][]guarding{},
+	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, lastAsked: map[string]*lock.Op{}, hanging: map[hangID]bool{}, unheard: map[string]map[lock.LockID]*lock.Op{}, guardings: map[cell][]guarding{},
 		steps: map[columnOf]map[int64]int{}, blind: map[tableOf]*halfSeen{}, calls: map[lock.LockID]*calling{},
 		mapped: chartBook{entries: map[lock.LockID]*charted{}, tables: map[string]*tableWrites{}}}
 	for _, k := range clocks {

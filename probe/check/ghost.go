@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -76,10 +77,12 @@ func (c *kase) ghost(t *lock.Term) {
 func (c *carry) sumGhosts() {
 	c.unansweredGhosts()
 	for _, g := range c.ghostly {
-		if c.lastAct[g.actor] <= g.at || c.piled(g.v.Code, g.v.Level, g.id, "", 1) {
+		next := c.lastAsked[g.actor]
+		if next == nil || next.A <= g.at || c.piled(g.v.Code, g.v.Level, g.id, "", 1) {
 			continue
 		}
-		f := c.file(g.id, Hazard, g.v)
+		g.v.Proof += fmt.Sprintf(" It asked for %s at %s.", named(next), ms(next.A))
+		f := c.file(g.id, Hazard, g.v, next)
 		f.from, f.unless = g.at, c.markerLater(g.id)
 		c.pile(f, "", "There are %d such terms.")
 	}

@@ -122,8 +122,8 @@ func (j *Judging) request(op *lock.Op) {
 			j.strays = append(j.strays, stray{op: op, refused: refused})
 		}
 	}
-	if _, known := j.lastAct[op.Actor]; known || len(j.lastAct) < mostActors {
-		j.lastAct[op.Actor] = op.A
+	if _, known := j.lastAsked[op.Actor]; known || len(j.lastAsked) < mostActors {
+		j.lastAsked[op.Actor] = op
 	}
 	if op.Token.Known() && (op.Kind == lock.Acquire && !answered(op) || len(j.hanging) > 0) {
 		j.hangs(op)

@@ -135,8 +135,8 @@ func (c *kase) replayed(r refusal, w *write) {
 	p.say("However W put the same value, without a new read of the row in between that the record shows, and was accepted: that update is lost.")
 	v := Verdict{Code: "LF202", Level: Proven, Table: r.row.table}
 	id := lock.LockID{}
-	for _, op := range []*lock.Op{w.op, r.over.op} {
-		if t := c.byID[op.Term.ID]; t != nil && op.Term.Sure() {
+	for _, op := range []*lock.Op{w.op, r.op, r.over.op} {
+		if t := c.byID[op.Term.ID]; t != nil && op.Term.Sure() && !slices.Contains(v.Terms, t.ID) {
 			if v.Terms = append(v.Terms, t.ID); id.Key == "" {
 				id = t.Lock
 			}

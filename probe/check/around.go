@@ -1,0 +1,118 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// around finds what was in each cell before the cluster and after it, where that is
+// certain.
+func (s *scene) around() {
+	s.first, s.last = make([]datum, len(s.cells)), make([]datum, len(s.cells))
+	for i, k := range s.cells {
+		if v, ok := s.c.foundBy(k, s.cluster.start); ok {
+			s.learnNumbers(v)
+			s.first[i] = s.value(v)
+		}
+		if v, ok := s.c.leftBy(k, s.cluster); ok {
+			s.learnNumbers(v)
+			s.last[i] = s.value(v)
+		}
+	}
+}
+
+// foundBy returns what was certainly in a cell at an instant: the last write put it
+// there, or a read found it.
+func (c *kase) foundBy(k cell, at lock.Instant) (lock.Value, bool) {
+	last, ok := c.lastBefore(k, at)
+	if !ok {
+		return lock.Value{}, false
+	}
+	since := lock.Instant(0)
+	if last != nil {
+		since = last.hi
+		if a, _ := last.assigns(k.column); a.Value.Known() {
+			return a.Value, true
+		}
+	}
+	list := c.readsOf[k]
+	end, _ := slices.BinarySearchFunc(list, at, func(r *read, at lock.Instant) int { return cmp.Compare(r.op.A, at) })
+	for _, r := range slices.Backward(list[max(0, end-fewReads):end]) {
+		if v := r.value(k.column); v.Known() && c.readFrom(r) >= since && r.op.R <= at && !c.sawOwn(r, k) {
+			return v, true
+		}
+	}
+	return lock.Value{}, false
+}
+
+// lastBefore returns the write of a cell that was certainly the last one over by
+// the instant, nil if there is none; not ok if that is not certain.
+func (c *kase) lastBefore(k cell, at lock.Instant) (last *write, ok bool) {
+	if c.otherwise(k) != nil || c.shapeOf(k.table).opaque {
+		return nil, false
+	}
+	list := c.written[k]
+	end, _ := slices.BinarySearchFunc(list, at, func(w *write, at lock.Instant) int { return cmp.Compare(w.lo, at) })
+	if end == 0 {
+		return nil, true
+	}
+	ends := c.endsOf(k)
+	last = list[end-1]
+	return last, ends[end-1] <= at && last.op.Verb == "UPDATE" && (end == 1 || ends[end-2] <= last.lo)
+}
+
+// endsOf returns, for each write of a cell, when it and those before it were over:
+// never if one of those has no answer, or is not an UPDATE.
+func (c *kase) endsOf(k cell) []lock.Instant {
+	if ends, ok := c.ends[k]; ok {
+		return ends
+	}
+	ends := make([]lock.Instant, len(c.written[k]))
+	latest := lock.Instant(0)
+	for i, w := range c.written[k] {
+		if latest = max(latest, w.hi); w.state != accepted {
+			latest = lock.Never
+		}
+		ends[i] = latest
+	}
+	c.ends[k] = ends
+	return ends
+}
+
+// leftBy returns what was certainly in a cell when a cluster was over: a statement
+// found it before anybody wrote there again.
+func (c *kase) leftBy(k cell, after *cluster) (lock.Value, bool) {
+	if c.otherwise(k) != nil || c.shapeOf(k.table).opaque {
+		return lock.Value{}, false
+	}
+	writes := c.written[k]
+	next, _ := slices.BinarySearchFunc(writes, after.end, func(w *write, at lock.Instant) int { return cmp.Compare(w.lo, at) })
+	if next > 0 && c.endsOf(k)[next-1] > after.end {
+		return lock.Value{}, false
+	}
+	until := lock.Never
+	if next < len(writes) {
+		until = writes[next].lo
+	}
+	list := c.readsOf[k]
+	from, _ := slices.BinarySearchFunc(list, after.end, func(r *read, at lock.Instant) int { return cmp.Compare(r.op.A, at) })
+	for _, r := range list[from:min(len(list), from+fewReads)] {
+		if v := r.value(k.column); v.Known() && c.readFrom(r) >= after.end && r.op.R <= until && !c.sawOwn(r, k) {
+			return v, true
+		}
+	}
+	return lock.Value{}, false
+}
+
+// sawOwn reports whether a read may have seen what its own transaction had written.
+func (c *kase) sawOwn(r *read, k cell) bool {
+	if r.claim && slices.ContainsFunc(r.op.SQL.Set, func(a lock.Assign) bool { return a.Column == k.column }) {
+		return true
+	}
+	t := c.txs[txID{r.op.Session, r.op.Tx}]
+	return r.op.Tx != 0 && !r.op.Implicit && t != nil && slices.ContainsFunc(t.ops, func(op *lock.Op) bool {
+		return op.Kind == lock.Write && op.Seq < r.op.Seq
+	})
+}

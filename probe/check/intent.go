@@ -1,0 +1,189 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// An intent is one wish to change a counter: a read, and the write or writes
+// that were computed from it.
+type intent struct {
+	n     int // in the order in which they were met
+	base  lock.Value
+	read  *read  // nil where it is not certain
+	final *write // the last accepted write, else the last uncertain one
+	delta bool
+	late  bool // its base was no longer current
+}
+
+func (t *tally) hang(w *write) {
+	if t.hanging = append(t.hanging, w); len(t.hanging) > mostWaiting {
+		t.hanging, t.unbounded = nil, true
+	}
+}
+
+// baseOf returns the read from which the write was computed, or nil: that of
+// its term, else the last on its connection, else the last of its process.
+func (t *tally) baseOf(c *kase, w *write) *read {
+	k := cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}
+	if w.op.Term.Sure() {
+		if r, sure := c.baseRead(w.op.Term.ID, w, k); r != nil {
+			return c.certain(r, sure)
+		}
+	}
+	if r := c.lastOf(owner{session: w.op.Session}, w, k); r != nil {
+		return c.certain(r, !c.reread(r, 0, []owner{{session: w.op.Session}}, w, k))
+	}
+	if w.op.Actor == "" {
+		return nil
+	}
+	return c.lastOf(owner{actor: w.op.Actor}, w, k)
+}
+
+// intentOf makes a write the last of what it is of.
+func (t *tally) intentOf(c *kase, w *write) {
+	a, ok := w.assigns(t.inv.Column)
+	r := t.baseOf(c, w)
+	guard, guarded := t.guardOf(w)
+	guarded = guarded && ok && !a.HasDelta
+	if a.HasDelta || !ok || r == nil || guarded && !guard.Same(r.value(t.inv.Column)) {
+		i := t.newIntent(guard)
+		i.final, i.delta = w, a.HasDelta
+		t.summed[w.op] = i
+		t.count(i)
+		return
+	}
+	if !guarded && !madeFrom(r, w) {
+		t.unsure++
+	}
+	if r.vague {
+		i := t.newIntent(lock.Value{})
+		i.final = w
+		t.summed[w.op] = i
+		t.count(i)
+		return
+	}
+	i := t.intents[r.op]
+	if i == nil {
+		i = t.newIntent(r.value(t.inv.Column))
+		t.intents[r.op] = i
+	}
+	t.summed[w.op] = i
+	if i.read = r; i.final == nil || w.state == accepted || i.final.state != accepted {
+		i.final = w
+	}
+}
+
+func (t *tally) newIntent(base lock.Value) *intent {
+	t.met++
+	i := &intent{n: t.met, base: base}
+	if t.cited[0] == nil {
+		t.cited[0] = i
+	}
+	t.cited[1] = i
+	return i
+}
+
+// guardOf returns the value of the counter that the write compares with: it had
+// that, or the write changed nothing.
+func (t *tally) guardOf(w *write) (lock.Value, bool) {
+	for _, g := range w.op.SQL.Where {
+		if g.Column == t.inv.Column && g.Op == "=" && g.Value.IsInt {
+			return g.Value, true
+		}
+	}
+	return lock.Value{}, false
+}
+
+// madeFrom reports whether the write certainly belongs together with the read: they
+// are of one term, or of one transaction. One connection is not enough, since what
+// sets a constant there may have read for another purpose.
+func madeFrom(r *read, w *write) bool {
+	if w.op.Term.Sure() && r.op.Term.Sure() && r.op.Term.ID == w.op.Term.ID {
+		return true
+	}
+	return r.op.Session == w.op.Session && r.op.Tx == w.op.Tx && w.op.Tx != 0 && !w.op.Implicit && !r.op.Implicit
+}
+
+// count adds an intent to the sums.
+func (t *tally) count(i *intent) {
+	step, known := t.step(i)
+	switch {
+	case i.final.state == accepted && known && !t.straddles(i.final):
+		t.out.Acknowledged += step
+	case known:
+		t.out.Unknown++
+		t.out.UnknownLow += min(0, step)
+		t.out.UnknownHigh += max(0, step)
+	default:
+		t.out.Unknown++
+		t.out.Unbounded = true
+	}
+}
+
+func (t *tally) step(i *intent) (int64, bool) {
+	a, _ := i.final.assigns(t.inv.Column)
+	switch {
+	case i.final.row == unknownRow:
+		return 0, false
+	case i.delta:
+		return a.Delta, true
+	}
+	return a.Value.Int - i.base.Int, a.Value.IsInt && i.base.IsInt
+}
+
+// stale counts the writes whose base was certainly not the row's last value
+// any more, and those that they overwrote: by the clock, and of the lost
+// updates, of which one of two is lost whatever the order of the writes.
+func (t *tally) stale(c *kase) {
+	for _, i := range t.intents {
+		w := i.final
+		if w.state != accepted || w.row == unknownRow || !c.dueOp(w.id) {
+			continue
+		}
+		r := i.read
+		m := &rmw{cell: cell{lock.TableName(t.inv.Table), w.row, t.inv.Column}, read: r, write: w}
+		list := c.written[m.cell]
+		from, _ := slices.BinarySearchFunc(list, r.op.R, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
+		for _, x := range list[from:] {
+			if x.lo >= w.hi {
+				break
+			}
+			if x != w && x.state == accepted && x.before(w) && !sameTerm(x, w) && c.restored(x, m) == no {
+				t.overwrote(i, x)
+			}
+		}
+	}
+	for k, pairs := range c.lost {
+		if k.table == lock.TableName(t.inv.Table) && k.column == t.inv.Column {
+			t.staleIn(pairs)
+		}
+	}
+}
+
+func (t *tally) overwrote(i *intent, x *write) {
+	if !i.late {
+		i.late = true
+		t.out.StaleBase++
+	}
+	if !t.victims[x.op] {
+		t.victims[x.op] = true
+		t.out.Victims++
+	}
+}
+
+func (t *tally) staleIn(pairs []pair) {
+	for _, p := range pairs {
+		gone := p.x
+		if p.later == p.x {
+			gone = p.y
+		}
+		if i := t.summed[p.later.write.op]; i != nil && t.summed[gone.write.op] != nil {
+			t.overwrote(i, gone.write)
+		}
+	}
+}
+
+func sameTerm(x, w *write) bool { return x.op.Term.ID == w.op.Term.ID && w.op.Term.ID != 0 }
