@@ -135,6 +135,18 @@ func TestFencesOfOneScriptRiseWithTheGrants(t *testing.T) {
 	}
 }
 
+// A worker that is to stop before it has reached its servers has done nothing
+// wrong, and nothing at all.
+func TestWorkerThatIsStoppedBeforeItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := testLoad("redis://127.0.0.1:1/0", "postgres://postgres@127.0.0.1:1/postgres")
+	got, err := l.serve(ctx, "worker-1", 1, selfAsWorker(), os.Stderr)
+	if err != nil || got.Writes != 0 || got.Name != "worker-1" {
+		t.Errorf("got %+v, %v; want an empty report", got, err)
+	}
+}
+
 func TestCreateResetsAndWithoutItTheCounterGoesOn(t *testing.T) {
 	pg := testbed.Postgres(t)
 	l := testLoad("redis://127.0.0.1:1/0", pg.URL())

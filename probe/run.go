@@ -101,9 +101,9 @@ func (l Load) runWorker(ctx context.Context, name string, p Program, stderr *os.
 	if err := cmd.Start(); err != nil {
 		return WorkerReport{}, fmt.Errorf("start: %w", err)
 	}
+	_, orderErr := stdin.Write(append(order, '\n'))
 	stop := context.AfterFunc(ctx, func() { _ = stdin.Close() }) // its end of input tells the worker to stop
 	defer stop()
-	_, orderErr := stdin.Write(append(order, '\n'))
 	if err := cmd.Wait(); err != nil {
 		return WorkerReport{Name: name}, err
 	}

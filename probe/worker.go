@@ -75,10 +75,9 @@ func (l Load) serve(ctx context.Context, name string, pid int, self Program, std
 	w := newWorker(l, redis.NewClient(options), stderr)
 	w.report = WorkerReport{Name: name, PID: pid, Sections: [][2]float64{}}
 	defer w.close()
-	if err := w.redis.Ping(ctx).Err(); err != nil {
-		return w.report, fmt.Errorf("reach Redis: %w", err)
-	}
-	if err := w.reconnect(ctx); err != nil {
+	if err := w.reach(ctx); ctx.Err() != nil {
+		return w.report, nil // it was to stop before it had begun
+	} else if err != nil {
 		return w.report, err
 	}
 	if l.Write == writeHandOver {
@@ -88,6 +87,14 @@ func (l Load) serve(ctx context.Context, name string, pid int, self Program, std
 	}
 	err = w.loop(ctx)
 	return w.report, err
+}
+
+// reach connects to both servers.
+func (w *worker) reach(ctx context.Context) error {
+	if err := w.redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("reach Redis: %w", err)
+	}
+	return w.reconnect(ctx)
 }
 
 func newWorker(l Load, client *redis.Client, stderr io.Writer) *worker {

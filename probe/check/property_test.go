@@ -69,6 +69,11 @@ func claims(r Result) map[string]bool {
 		case "LF103":
 			out["LF103"] = true
 			continue
+		case "LF106": // the same cycle, whoever of it is to blame
+			cycle := slices.Clone(v.Terms)
+			slices.Sort(cycle)
+			out[fmt.Sprint(v.Code, v.Lock, cycle)] = true
+			continue
 		case "LF303": // a lock that its holder's renewal takes back is granted twice, too
 			out[fmt.Sprint("LF305", v.Lock, []lock.TermID(nil))] = true
 		}
