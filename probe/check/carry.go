@@ -31,7 +31,7 @@ type carry struct {
 	fallen     map[columnOf]int       // fences that were too low
 	numbers    map[columnOf]bool      // integers that a section wrote after it had read them
 	looked     int                    // reads gone through to find the bases of writes
-	lastRead   map[uint64]*lock.Op    // by session, of those that are nobody's for sure
+	lastRead   map[reading]*lock.Op   // the last one each, of those that are nobody's for sure
 	tasksOf    map[string]*actorTasks // by actor
 	actors     map[string]bool
 	lockOrder  []lock.LockID
@@ -60,7 +60,7 @@ const (
 func newCarry(setup Setup, known *Survey) *carry {
 	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
 		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, columns: map[columnOf]*columnState{},
-		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[uint64]*lock.Op{},
+		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}
 	c.ledger.Learn(known.locks)

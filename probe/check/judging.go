@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -88,7 +89,7 @@ func (j *Judging) tell(e event) {
 		j.ledger.Closed(e.end.Session, e.end.At)
 		j.over(e.end.Session, e.end.At)
 		delete(j.txs, e.end.Session)
-		delete(j.lastRead, e.end.Session)
+		maps.DeleteFunc(j.lastRead, func(r reading, _ *lock.Op) bool { return r.session == e.end.Session })
 		j.end = max(j.end, e.end.At)
 	case e.reply:
 		j.ledger.Reply(e.op)

@@ -233,12 +233,18 @@ func (k *keeper) term(t *lock.Term) {
 // How much is kept beside what is recent.
 const (
 	fewReads  = 64   // of a term that went on for too long
-	mostReads = 1024 // the last one of a session, each
+	mostReads = 1024 // the last one of a row by a session, each
 	mostLasts = 4096 // the writes that guards are compared with
 	mostHangs = 1024 // what was forwarded and never answered
 )
 
-// chosen keeps what was never answered, the last read of each session, and the
+// A reading is of one row by one session.
+type reading struct {
+	session uint64
+	row     tableRow
+}
+
+// chosen keeps what was never answered, the last read of each row by each session, and the
 // writes that later guards are compared with.
 func (k *keeper) chosen() {
 	c := k.c
@@ -252,8 +258,8 @@ func (k *keeper) chosen() {
 	}
 	c.hung = max(c.hung, hangs-mostHangs)
 	for _, op := range c.ops {
-		if op.Kind == lock.Read && !op.Term.Sure() {
-			c.lastRead[op.Session] = op
+		if op.Kind == lock.Read && op.SQL != nil && !op.Term.Sure() {
+			c.lastRead[reading{op.Session, tableRow{lock.TableName(op.SQL.Table), c.rowOf(op)}}] = op
 		}
 	}
 	if len(c.lastRead) > mostReads {
@@ -287,7 +293,7 @@ func (k *keeper) hanging(op *lock.Op) {
 func (k *keeper) readSince(t *tally) {
 	since := lock.Never
 	for _, op := range k.c.lastRead {
-		if op.SQL != nil && lock.TableName(op.SQL.Table) == lock.TableName(t.inv.Table) {
+		if lock.TableName(op.SQL.Table) == lock.TableName(t.inv.Table) {
 			since = min(since, op.F)
 		}
 	}
