@@ -31,14 +31,14 @@ type MapEntry struct {
 // A Guarded is a table that is written under a lock.
 type Guarded struct {
 	Table     string
-	Columns   []string
-	Where     string  // how the rows are chosen: "id = ..."
-	Rows      int     // different ones (the first thousand are counted)
-	Writes    int     // accepted ones, of this lock's sections for sure
-	Elsewhere int     // of other locks' sections for sure, and none of this one's
-	Nobodys   int     // of no section for sure
-	Sure      float64 // the lowest confidence of those that count as this lock's
-	Declared  bool    // the lock was declared to protect it
+	Columns   []string // by name
+	Where     string   // how the rows are chosen: "id = ..."
+	Rows      int      // different ones (the first thousand are counted)
+	Writes    int      // accepted ones, of this lock's sections for sure
+	Elsewhere int      // of other locks' sections for sure, and none of this one's
+	Nobodys   int      // of no section for sure
+	Sure      float64  // the lowest confidence of those that count as this lock's
+	Declared  bool     // the lock was declared to protect it
 }
 
 // Bounds of the map. Beyond them nothing new is noted.
@@ -183,8 +183,8 @@ func (c *kase) chartWrite(e *charted, w *write) {
 		g.rows[w.row] = true
 	}
 	for _, a := range w.op.SQL.Set {
-		if !slices.Contains(g.Columns, a.Column) && len(g.Columns) < mostChartColumns {
-			g.Columns = append(g.Columns, a.Column)
+		if at, known := slices.BinarySearch(g.Columns, a.Column); !known && len(g.Columns) < mostChartColumns {
+			g.Columns = slices.Insert(g.Columns, at, a.Column)
 		}
 	}
 }

@@ -25,8 +25,11 @@ func (c *kase) releasedBefore(t *lock.Term) {
 			continue
 		}
 		level := earlier(t.Release, w)
-		if level == "" || c.guardedBeside(t, w) {
+		if level == "" || c.guardedBeside(t, w, heldThrough) {
 			continue
+		}
+		if c.guardedBeside(t, w, perhapsHeld) {
+			level = Possible
 		}
 		seen[w.commit] = true
 		m := many{id: t.Lock, code: "LF107", more: "This is so of %d transactions."}
@@ -49,16 +52,31 @@ func earlier(release *lock.Op, w *write) Level {
 	return Possible
 }
 
-// guardedBeside reports whether another lock around the write was still held
-// when its transaction committed.
-func (c *kase) guardedBeside(t *lock.Term, w *write) bool {
+// guardedBeside reports whether another lock around the write was held when its
+// transaction committed.
+func (c *kase) guardedBeside(t *lock.Term, w *write, held func(o *lock.Term, w *write) bool) bool {
 	return slices.ContainsFunc(append([]lock.TermID{w.op.Term.ID}, w.op.Term.Within...), func(id lock.TermID) bool {
 		o := c.byID[id]
-		if o == nil || o == t || o.LeaseEnd.Earliest < w.hi {
-			return false
-		}
-		return o.Span == lock.TxSpan || o.Release == nil && o.Open() || o.Release != nil && o.Release.A >= w.hi
+		return o != nil && o != t && held(o, w)
 	})
+}
+
+// heldThrough reports whether a lock was certainly held when a write took effect.
+func heldThrough(o *lock.Term, w *write) bool {
+	switch {
+	case o.LeaseEnd.Earliest < w.hi:
+		return false
+	case o.Span == lock.TxSpan:
+		return true
+	case o.Release == nil:
+		return o.Open()
+	}
+	return o.Release.A >= w.hi
+}
+
+// perhapsHeld reports whether it may have been.
+func perhapsHeld(o *lock.Term, w *write) bool {
+	return o.LeaseEnd.Latest >= w.lo && (o.Span == lock.TxSpan || o.Release == nil || !answered(o.Release) || o.Release.R > w.lo)
 }
 
 func earlyProof(t *lock.Term, w *write, level Level) *proof {
@@ -69,7 +87,7 @@ func earlyProof(t *lock.Term, w *write, level Level) *proof {
 			named(t.Release), ms(t.Release.R), named(w.commit), ms(w.commit.F), span(w.commit.F.Sub(t.Release.R)))
 		return p
 	}
-	p.say("However A's release, %s, was forwarded at %s, when the COMMIT of W, %s, had not been answered: it may have come first, and is not proven to have.",
+	p.say("However A's release, %s, was forwarded at %s, when the COMMIT of W, %s, had not been answered: it may have come first, with no other lock around it, and is not proven to have.",
 		named(t.Release), ms(t.Release.F), named(w.commit))
 	return p
 }

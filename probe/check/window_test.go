@@ -96,5 +96,11 @@ func different(a, b Result) string {
 	for i := range a.Counters {
 		each("counter", a.Counters[i], b.Counters[i])
 	}
+	for i := range a.Fences {
+		each("fence", a.Fences[i], b.Fences[i])
+	}
+	if len(out) == 0 {
+		out = append(out, fmt.Sprintf("%+v, at once %+v", a, b))
+	}
 	return strings.Join(out, "\n")
 }
