@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -42,6 +43,7 @@ type tally struct {
 	summed  map[*lock.Op]*intent // the writes that count, with what they are of
 	victims map[*lock.Op]bool    // of what is in view, what was overwritten
 	hanging []*write             // may still come
+	lost    []undone             // of which one is not among the sum's, so far
 	met     int
 	cited   [2]*intent // the first that was met and the last
 
@@ -102,6 +104,7 @@ func (t *tally) leave(k *keeper) {
 			delete(t.intents, op)
 		}
 	}
+	t.lost = slices.DeleteFunc(t.lost, func(u undone) bool { return !k.keeps(u.gone.op) || !k.keeps(u.later.op) })
 	for op := range t.summed {
 		if !k.keeps(op) {
 			delete(t.summed, op)

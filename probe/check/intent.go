@@ -158,9 +158,10 @@ func (t *tally) stale(c *kase) {
 	}
 	for k, pairs := range c.lost {
 		if k.table == lock.TableName(t.inv.Table) && k.column == t.inv.Column {
-			t.staleIn(pairs)
+			t.lose(pairs)
 		}
 	}
+	t.lost = slices.DeleteFunc(t.lost, t.staleBy)
 }
 
 func (t *tally) overwrote(i *intent, x *write) {
@@ -174,16 +175,27 @@ func (t *tally) overwrote(i *intent, x *write) {
 	}
 }
 
-func (t *tally) staleIn(pairs []pair) {
+// An undone is an update that was lost, and the one by which it was.
+type undone struct{ gone, later *write }
+
+func (t *tally) lose(pairs []pair) {
 	for _, p := range pairs {
 		gone := p.x
 		if p.later == p.x {
 			gone = p.y
 		}
-		if i := t.summed[p.later.write.op]; i != nil && t.summed[gone.write.op] != nil {
-			t.overwrote(i, gone.write)
-		}
+		t.lost = append(t.lost, undone{gone.write, p.later.write})
 	}
+}
+
+// staleBy counts an update that was lost, once both writes are among the sum's.
+func (t *tally) staleBy(u undone) (counted bool) {
+	i := t.summed[u.later.op]
+	if i == nil || t.summed[u.gone.op] == nil {
+		return false
+	}
+	t.overwrote(i, u.gone)
+	return true
 }
 
 func sameTerm(x, w *write) bool { return x.op.Term.ID == w.op.Term.ID && w.op.Term.ID != 0 }
