@@ -1,14 +1,11 @@
 package history
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -42,63 +39,6 @@ type Entry struct {
 	Tally      *Tally
 	Bypass     *Bypass
 	Invariants *[]Invariant // instead of the header's
-}
-
-// Scan reads a history and hands over each line, the header first, in the order in
-// which they stand there. What [Read] says of a last line that was cut off holds
-// here too. Errors name the line, but for those of take, which end the reading.
-func Scan(r io.Reader, take func(Entry) error) error {
-	in := bufio.NewReaderSize(r, 1<<16)
-	s := scanner{same: names{}}
-	for n := 1; ; n++ {
-		b, err := in.ReadSlice('\n')
-		if err == bufio.ErrBufferFull {
-			long := slices.Clone(b)
-			b, err = in.ReadBytes('\n')
-			b = append(long, b...)
-		}
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("read history: line %d: %w", n, err)
-		}
-		e, failed := s.line(b, n, err == nil)
-		if failed != nil {
-			return fmt.Errorf("read history: %w", failed)
-		}
-		if e != (Entry{}) {
-			if failed := take(e); failed != nil {
-				return failed
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-	}
-}
-
-// A scanner reads lines.
-type scanner struct {
-	same names
-	last lock.Instant // the latest of the ops
-}
-
-// line reads one line, which may be empty, or the last one and cut off.
-func (s *scanner) line(b []byte, n int, whole bool) (Entry, error) {
-	if len(bytes.TrimSpace(b)) == 0 {
-		if n == 1 {
-			return Entry{}, errors.New("line 1: it is empty; expected a header")
-		}
-		return Entry{}, nil
-	}
-	e, err := s.entry(b, n)
-	switch {
-	case err != nil && (whole || n == 1):
-		return Entry{}, fmt.Errorf("line %d: %w", n, err)
-	case err != nil:
-		return Entry{Gap: &Gap{At: s.last, Lost: 1, Why: "the last line is cut off"}}, nil
-	case e.Op != nil:
-		s.last = max(s.last, e.Op.A, e.Op.R, e.Op.D, e.Op.Z)
-	}
-	return e, nil
 }
 
 func (s *scanner) entry(b []byte, n int) (e Entry, err error) {
