@@ -148,18 +148,26 @@ func namedBy(row string) string {
 	if row == unknownRow {
 		return row
 	}
-	var names []string
-	for _, part := range partsOf(row) {
+	at := strings.Index(row, "/") + 1
+	var name strings.Builder
+	name.Grow(len(row))
+	name.WriteString(row[:at])
+	for part := range strings.FieldsFuncSeq(row[at:], ampersand) {
+		if name.Len() > at {
+			name.WriteByte('&')
+		}
 		column, _, _ := strings.Cut(part, "=")
-		names = append(names, column)
+		name.WriteString(column)
 	}
-	return row[:strings.Index(row, "/")+1] + strings.Join(names, "&")
+	return name.String()
 }
 
 func partsOf(row string) []string {
 	_, parts, _ := strings.Cut(row, "/")
-	return strings.FieldsFunc(parts, func(r rune) bool { return r == '&' })
+	return strings.FieldsFunc(parts, ampersand)
 }
+
+func ampersand(r rune) bool { return r == '&' }
 
 // differ reports whether two rows are certainly not the same one: of two
 // upstreams, or with two values in a column that does not change.

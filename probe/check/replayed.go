@@ -84,10 +84,14 @@ func (c *kase) refuse(w *write) {
 // read and a refused write, and put another value than was read.
 func (c *kase) writtenSince(base *read, w *write, k cell) *write {
 	was := base.value(k.column)
-	list := c.written[k]
-	for _, x := range slices.Backward(list) {
-		a, _ := x.assigns(k.column)
-		if x.state == accepted && x.lo >= base.op.R && x.hi <= w.op.R && !sameTerm(x, w) && was.Known() && a.Value.Known() && !a.Value.Same(was) {
+	if !was.Known() {
+		return nil
+	}
+	for _, x := range slices.Backward(c.written[k]) {
+		if x.state != accepted || x.lo < base.op.R || x.hi > w.op.R || sameTerm(x, w) {
+			continue
+		}
+		if a, _ := x.assigns(k.column); a.Value.Known() && !a.Value.Same(was) {
 			return x
 		}
 	}
