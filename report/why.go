@@ -217,12 +217,12 @@ func times(n int) string {
 
 // span prints a duration to three figures, which is all that a reader wants.
 func span(d time.Duration) string {
-	switch {
-	case d >= 10*time.Second:
+	switch abs := d.Abs(); {
+	case abs >= 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()
-	case d >= time.Second:
+	case abs >= time.Second:
 		return d.Round(10 * time.Millisecond).String()
-	case d >= time.Millisecond:
+	case abs >= time.Millisecond:
 		return d.Round(100 * time.Microsecond).String()
 	}
 	return d.String()
