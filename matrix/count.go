@@ -191,6 +191,9 @@ func (o *outcome) sums() {
 	if o.alone {
 		seen.Renewed = 0
 	}
+	if o.effects != "" {
+		seen = o.excuse(seen, want)
+	}
 	if o.retries {
 		seen.Refused, want.Refused, seen.Unreleased = 0, 0, 0
 	}
@@ -203,6 +206,9 @@ func (o *outcome) majorities(said counts) {
 	seen, most := o.seen, o.each/2+1
 	if seen.Granted < most*said.Granted || seen.Granted > o.each*(said.Granted+said.Refused) {
 		o.wrong = append(o.wrong, fmt.Sprintf("%d keys were granted, of %d each for %d locks", seen.Granted, o.each, said.Granted))
+	}
+	if o.effects != "" && seen.Unrenewed > said.Unrenewed {
+		o.wrong = append(o.wrong, fmt.Sprintf("%d renewals were refused, and %d by the library", seen.Unrenewed, said.Unrenewed))
 	}
 	if seen.Released+seen.Unreleased < seen.Granted {
 		o.wrong = append(o.wrong, fmt.Sprintf("%d keys were granted, and %d released", seen.Granted, seen.Released+seen.Unreleased))

@@ -20,7 +20,10 @@
 // With -soak there is one row for each library instead, of many sections, with pauses that are all
 // shorter than the lease: no verdict may come of it.
 //
-// run.go is one row, count.go reads what came of it, table.go prints.
+// With -effects there are the clean rows of the locks in Redis instead, with one witness alone to tell
+// what scripts do.
+//
+// run.go is one row, count.go reads what came of it, effects.go is -effects, table.go prints.
 package main
 
 import (
@@ -43,6 +46,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "only the rows that make test runs")
 	flag.IntVar(&o.labs, "labs", 2, "rows at a time, each on servers of its own")
 	flag.StringVar(&o.witness, "witness", "auto", "--witness of lockfaultd")
+	effects := flag.String("effects", "", "instead of the rows, those without a fault under these witnesses, comma-separated, each without any script's text: monitor, probe")
 	flag.IntVar(&o.soak, "soak", 0, "sections, all in all, with pauses shorter than the lease, instead of the rows")
 	flag.StringVar(&o.keep, "keep", "", "folder for histories, reports and output (default: none is kept)")
 	markdown := flag.Bool("markdown", false, "print what is expected, for docs/matrix.md, and run nothing")
@@ -53,7 +57,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := o.choose(*only, *rows, flag.Args()); err != nil {
+	if err := o.choose(*only, *rows, *effects, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(2)
 	}
@@ -76,10 +80,12 @@ type options struct {
 type trial struct {
 	subject
 	row      string
-	sections int // of each service
+	sections int    // of each service
+	effects  string // the witness that alone tells what scripts do; "": any, and their text
+	known    []difference
 }
 
-func (o *options) choose(only, rows string, rest []string) error {
+func (o *options) choose(only, rows, effects string, rest []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("expected no arguments, got %q", rest)
 	}
@@ -98,6 +104,13 @@ func (o *options) choose(only, rows string, rest []string) error {
 	o.cases = trials(chosen, names, o.quick)
 	if o.soak > 0 {
 		o.cases = soaks(chosen, o.soak)
+	}
+	if effects != "" {
+		by, err := witnesses(effects)
+		if err != nil {
+			return err
+		}
+		o.cases = watched(chosen, by)
 	}
 	if len(o.cases) == 0 {
 		return errors.New("-only, -rows: nothing is left to run")
@@ -122,7 +135,7 @@ func trials(all []subject, rows []string, quick bool) []trial {
 			if !has || !slices.Contains(rows, r) || quick && !slices.Contains(l.quick, r) {
 				continue
 			}
-			t := trial{l, r, 1}
+			t := trial{subject: l, row: r, sections: 1}
 			if r == clean {
 				t.sections = 20
 			}
@@ -140,7 +153,7 @@ func soaks(all []subject, sections int) []trial {
 	}
 	var out []trial
 	for _, l := range all {
-		out = append(out, trial{l, soak, sections*l.weight()/weights/2 + 1})
+		out = append(out, trial{subject: l, row: soak, sections: sections*l.weight()/weights/2 + 1})
 	}
 	return out
 }

@@ -99,7 +99,7 @@ func TestCleanRowsAreEqual(t *testing.T) {
 		{"a key that is kept", subject{each: 3}, counts{Granted: 6, Refused: 3, Released: 5}, 1},
 	} {
 		c.lib.rows = map[string]expected{clean: {}}
-		o := outcome{trial: trial{c.lib, clean, 1}, a: said, seen: c.seen}
+		o := outcome{trial: trial{subject: c.lib, row: clean, sections: 1}, a: said, seen: c.seen}
 		o.compare()
 		if len(o.wrong) != c.wrong {
 			t.Errorf("%s: %q", c.name, o.wrong)
@@ -108,11 +108,36 @@ func TestCleanRowsAreEqual(t *testing.T) {
 }
 
 func TestForeignLocksAreTold(t *testing.T) {
-	o := outcome{trial: trial{subject{keys: "lock:*"}, clean, 1}}
+	o := outcome{trial: trial{subject: subject{keys: "lock:*"}, row: clean, sections: 1}}
 	r := report{}
 	r.Facts.Locks = []struct{ Lock string }{{"lock:counter"}, {"lock:counter db 2"}, {"cache:7"}}
 	o.judged(r)
 	if len(o.wrong) != 1 || !strings.Contains(o.wrong[0], "cache:7") {
 		t.Errorf("got %q", o.wrong)
+	}
+}
+
+// Only what is written down is excused, and only as far as that.
+func TestDifferencesOfAWitness(t *testing.T) {
+	known := []difference{{"probe", "one", "renewed", 2, "it is so"}}
+	said := counts{Granted: 2, Released: 2, Renewed: 5}
+	for _, c := range []struct {
+		witness, library string
+		seen             counts
+		wrong            int
+	}{
+		{"probe", "one", counts{Granted: 2, Released: 2, Renewed: 5}, 0},
+		{"probe", "one", counts{Granted: 2, Released: 2, Renewed: 3}, 0},
+		{"probe", "one", counts{Granted: 2, Released: 2, Renewed: 2}, 1},
+		{"probe", "one", counts{Granted: 1, Released: 2, Renewed: 5}, 1},
+		{"monitor", "one", counts{Granted: 2, Released: 2, Renewed: 3}, 1},
+		{"probe", "two", counts{Granted: 2, Released: 2, Renewed: 3}, 1},
+	} {
+		lib := subject{name: c.library, rows: map[string]expected{clean: {}}}
+		o := outcome{trial: trial{subject: lib, row: clean, effects: c.witness, known: known}, a: said, seen: c.seen}
+		o.compare()
+		if len(o.wrong) != c.wrong {
+			t.Errorf("%s by %s, %s: %q", c.library, c.witness, c.seen.String(), o.wrong)
+		}
 	}
 }

@@ -51,7 +51,7 @@ type outcome struct {
 func (l *lab) try(ctx context.Context, t trial) outcome {
 	o := outcome{trial: t}
 	began := time.Now()
-	dir := filepath.Join(l.dir, t.name+"-"+t.row)
+	dir := filepath.Join(l.dir, t.name+"-"+t.label())
 	if err := l.runOnce(ctx, &o, dir); err != nil {
 		o.wrong = append(o.wrong, err.Error())
 	} else {
@@ -102,7 +102,7 @@ func (l *lab) runOnce(ctx context.Context, o *outcome, dir string) error {
 // command runs the services below lockfaultd. Their statuses do not matter here:
 // one that failed has printed nothing.
 func (l *lab) command(ctx context.Context, o *outcome, dir string) (string, error) {
-	args := []string{"run", "--out", dir, "--counter", counter, "--witness", l.options.witness}
+	args := append([]string{"run", "--out", dir, "--counter", counter}, o.witnessed(l.options.witness)...)
 	args = append(append(args, o.fault()...), "--", "sh", "-c", l.script(o.trial))
 	cmd := exec.CommandContext(ctx, l.tools.lockfaultd, args...)
 	cmd.Dir = dir

@@ -22,7 +22,7 @@ func (o outcome) print(w io.Writer) {
 	if o.evidence != "" {
 		seen += " (" + o.evidence + ")"
 	}
-	fmt.Fprintf(w, layout, o.name, o.row, fmt.Sprintf("%.1fs", o.took.Seconds()), says, seen, orNone(o.verdicts))
+	fmt.Fprintf(w, layout, o.name, o.label(), fmt.Sprintf("%.1fs", o.took.Seconds()), says, seen, orNone(o.verdicts))
 	for _, s := range o.wrong {
 		fmt.Fprintln(w, "  DEVIATES:", strings.ReplaceAll(s, "\n", "\n    "))
 	}

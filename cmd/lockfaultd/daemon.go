@@ -302,7 +302,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 		leaves := func(what string) {
 			d.log.Info("the upstream names other addresses: the client may go on past the proxy", "session", session, "upstream", r.Name, "by", what)
 		}
-		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys, Leaves: leaves, Witnessed: d.sees()})
+		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys, Leaves: leaves, Witnessed: d.sees(), EffectsOnly: d.setup.effects})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 	}
 	pair := r.Legs.(*legs.Postgres)

@@ -79,6 +79,7 @@ type options struct {
 	maxFreeze  time.Duration
 	out        string
 	witness    string
+	effects    bool // for tests: what scripts do is told by witnesses alone
 	verbose    bool
 
 	// run alone
@@ -132,6 +133,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA, Action: notEmpty("tls-client-ca")},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
 		&cli.StringFlag{Name: "witness", Usage: "how it is found out what scripts do: `HOW` is auto, monitor, probe or none", Destination: &o.witness, Action: notEmpty("witness")},
+		&cli.BoolFlag{Name: "effects-only", Usage: "for tests: what scripts do is told by the witness alone, and never by their text", Hidden: true, Destination: &o.effects},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 	)
 }
@@ -189,6 +191,7 @@ type setup struct {
 	rules      []fault.Rule
 	invariants []check.Invariant
 	witness    string // one of config.Witnesses
+	effects    bool   // what scripts do is told by witnesses alone
 	wrapping   bool   // a command is run
 	seed       uint64
 	limits     fault.Limits
@@ -209,6 +212,9 @@ func (o *options) setup() (*setup, error) {
 		s.seed = randomSeed()
 	}
 	s.witness = or(s.witness, "auto")
+	if s.effects = o.effects; s.effects && s.witness == "none" {
+		return nil, usagef("--effects-only: without a witness nobody tells what scripts do; expected --witness monitor, probe or auto")
+	}
 	return s, nil
 }
 
