@@ -18,7 +18,8 @@
 //
 // Whose an op is the ledger says with an [Attribution]. An op is certainly of a term
 // if op.Term.Sure() && op.Term.Of(id); if it is not Sure it may be of any of those
-// that are named, or of none.
+// that are named, or of none. It follows the token where a process hands that over to
+// another.
 //
 // Time is an argument everywhere: an [Instant] of the daemon's one monotonic
 // clock. Nothing here reads a clock, draws a random number, starts a goroutine

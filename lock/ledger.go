@@ -46,6 +46,8 @@ type Ledger struct {
 	promoted   keySet
 	data       keySet          // stored keys that a survey found to be no locks
 	tasks      map[string]bool // processes in which it found several sections at once
+
+	handed map[holding][]string // the other processes that a survey saw to use a token
 }
 
 type keyState struct {
@@ -214,7 +216,8 @@ func (l *Ledger) Closed(session uint64, at Instant) {
 	l.unpin(conn)
 	last := len(a.sessions) == 0
 	for _, t := range slices.Clone(a.open) {
-		if last || t.Session == session && t.Grant.D == 0 && !t.reread && t.Votes == nil {
+		switch {
+		case last && t.leftBy(conn.actor), t.Session == session && t.Grant.D == 0 && !t.reread && t.Votes == nil:
 			l.end(t, at, Closed)
 		}
 	}

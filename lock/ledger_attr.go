@@ -82,12 +82,12 @@ func (l *Ledger) verdictOn(op *Op) Attribution {
 	}
 	open := l.elsewhere(op)
 	if by := l.byDeclaration(op, open); len(by) > 0 {
-		return l.orLeft(op, l.among(by, 0.98))
+		return l.orLeft(op, l.handOver(l.among(by, 0.98)))
 	}
 	if by := l.byTrace(op); len(by) > 0 {
 		return l.among(by, 0.95)
 	}
-	return l.orLeft(op, l.byProcess(op, open))
+	return l.orLeft(op, l.handOver(l.byProcess(op, open)))
 }
 
 // elsewhere returns the open terms of an op's process, but for those that span its

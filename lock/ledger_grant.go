@@ -142,6 +142,7 @@ func (l *Ledger) newTerm(k *keyState, op *Op) *Term {
 	if old := k.before(op.Token); old != nil && old.Span == LeaseSpan {
 		t.Again, t.Revived = old, old.Release == nil
 	}
+	l.hand(t, op)
 	op.Term = Attribution{ID: t.ID, Confidence: 1}
 	l.terms[t.ID] = t
 	k.current = t
@@ -223,7 +224,10 @@ func (l *Ledger) opened(t *Term) {
 	}
 	a := l.actor(t.Actor)
 	l.nest(a, conn, t)
-	a.open = append(a.open, t)
+	for _, label := range t.users() {
+		u := l.actor(label)
+		u.open = append(u.open, t)
+	}
 	if conn != nil {
 		conn.used = append(conn.used, t)
 		if t.Span == SessionSpan {
@@ -249,10 +253,10 @@ func (l *Ledger) end(t *Term, at Instant, by EndBy) {
 	if k := l.keys[t.Lock]; k != nil {
 		k.terms = without(k.terms, t)
 	}
-	if a := l.actors[t.Actor]; a != nil {
+	l.eachUser(t, func(a *actorState) {
 		a.open = without(a.open, t)
 		a.unnest(t)
-	}
+	})
 	if conn := l.conns[t.Session]; conn != nil {
 		conn.used, conn.spans, conn.inTx = without(conn.used, t), without(conn.spans, t), without(conn.inTx, t)
 	}
@@ -272,9 +276,11 @@ func (l *Ledger) reopen(t *Term) {
 	t.at = len(l.open)
 	l.open = append(l.open, t)
 	t.outer = nil
-	if a := l.actors[t.Actor]; a != nil && !t.Marker {
-		a.open = append(a.open, t)
-		slices.SortFunc(a.open, func(a, b *Term) int { return cmp.Compare(a.ID, b.ID) })
+	if !t.Marker {
+		l.eachUser(t, func(a *actorState) {
+			a.open = append(a.open, t)
+			slices.SortFunc(a.open, func(a, b *Term) int { return cmp.Compare(a.ID, b.ID) })
+		})
 	}
 	if conn := l.conns[t.Session]; conn != nil && !t.Marker {
 		conn.used = append(conn.used, t)

@@ -17,19 +17,22 @@ import "slices"
 
 // nest finds the section of the same task in which a new term was taken.
 func (l *Ledger) nest(a *actorState, conn *connState, t *Term) {
-	if a.several || AddressOnly(t.Actor) {
+	if a.several || AddressOnly(t.Actor) || len(t.Handed) > 0 {
 		return
 	}
-	for _, o := range a.open {
-		if o.alone {
+	var o *Term // the innermost that is the process's own
+	for _, p := range a.open {
+		if p.alone {
 			a.several = true
 			return
 		}
+		if len(p.Handed) == 0 {
+			o = p
+		}
 	}
-	if len(a.open) == 0 {
+	if o == nil {
 		return
 	}
-	o := a.open[len(a.open)-1]
 	same := o.Session == t.Session || conn != nil && slices.Contains(conn.used, o)
 	if o.inner++; o.Lock == t.Lock || !same || o.inner > 1 {
 		a.several = true

@@ -49,10 +49,17 @@ func (g *groupState) learned(key string) Sort {
 }
 
 // severalThings reports whether a key is a name under which several things can be
-// locked at once: rows that a condition chooses, or an advisory lock whose number
-// was not told.
+// locked at once: rows that a condition chooses, or an advisory lock, or a lease in a
+// table, of which it was not told which one it is.
 func severalThings(key string) bool {
-	return strings.HasPrefix(key, "row:") || strings.HasPrefix(key, "advisory:") && strings.Contains(key, "?")
+	return strings.HasPrefix(key, "row:") || unresolved(key)
+}
+
+// unresolved reports whether a key of Postgres's does not tell which number, or which
+// row of its table, is locked.
+func unresolved(key string) bool {
+	return strings.HasPrefix(key, "advisory:") && strings.Contains(key, "?") ||
+		strings.HasPrefix(key, "lease:") && strings.HasSuffix(key, ":?")
 }
 
 // sortedBy learns from a grant.

@@ -96,6 +96,8 @@ func TestSorts(t *testing.T) {
 		{"advisory", func(op *Op) { op.Proto, op.Span, op.NX = Postgres, SessionSpan, false }, Exclusive},
 		{"rows", func(op *Op) { op.Key, op.Proto, op.Span = "row:t:x", Postgres, TxSpan }, Semaphore},
 		{"a number that was not told", func(op *Op) { op.Key, op.Proto, op.Span = "advisory:?", Postgres, SessionSpan }, Semaphore},
+		{"a lease that was not told", func(op *Op) { op.Key, op.Proto, op.NX = "lease:job:?", Postgres, true }, Semaphore},
+		{"a lease", func(op *Op) { op.Key, op.Proto, op.NX = "lease:job:x", Postgres, true }, Exclusive},
 	} {
 		l := newTape()
 		op := l.do(10, acquire(l, tt.change), Granted)

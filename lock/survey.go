@@ -19,6 +19,9 @@ type Survey struct {
 	tokens fifo[string, *surveyedToken]
 	actors fifo[string, *surveyedActor]
 
+	holders fifo[LockID, *[]surveyedGrant] // who was granted the last tokens
+	handed  map[holding][]string           // the other processes that used a token
+
 	servers  servers
 	quorums  map[LockID]bool
 	families map[LockID]*surveyedFamily
@@ -118,7 +121,7 @@ func (f *fifo[K, V]) get(name K, make func() V) V {
 
 // NewSurvey returns an empty survey that knows what the user declared.
 func NewSurvey(decls []Declaration) *Survey {
-	return &Survey{decls: decls, locks: map[LockID]bool{}, data: map[LockID]bool{},
+	return &Survey{decls: decls, locks: map[LockID]bool{}, data: map[LockID]bool{}, handed: map[holding][]string{},
 		quorums: map[LockID]bool{}, families: map[LockID]*surveyedFamily{}}
 }
 
@@ -129,12 +132,14 @@ func (s *Survey) Add(op *Op) {
 	case Acquire, Store:
 		if !s.decls.ignored(op.Key) {
 			s.took(op)
+			s.held(op)
 			s.voted(op)
 			s.began(op)
 		}
 	case Release, Renew:
 		if !op.All && !s.decls.ignored(op.Key) {
 			s.gave(op)
+			s.used(op)
 			s.ended(op)
 		}
 	case Fence:
@@ -283,6 +288,7 @@ func (l *Ledger) Learn(s *Survey) {
 			l.families[name] = familySize(f.top)
 		}
 	}
+	l.handed = s.handed
 	for name, a := range s.actors.all {
 		if a.several {
 			l.tasks[name] = true

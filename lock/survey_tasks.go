@@ -103,7 +103,6 @@ func (a *surveyedActor) beside(own section) bool {
 }
 
 func (s *Survey) acted(op *Op) {
-	if a := s.actors.all[op.Actor]; a != nil {
-		a.last = max(a.last, op.A)
-	}
+	a := s.actor(op.Actor)
+	a.last = max(a.last, op.A)
 }

@@ -68,6 +68,10 @@ type Term struct {
 	Votes  []*Vote
 	Needed int
 
+	// Handed are other processes to which its token went, as a [Survey] found: they
+	// may act under it too.
+	Handed []string
+
 	// Again is the last term of the same lock and token before this one, nil if
 	// there was none that is remembered. Revived: that one's release had not been
 	// asked for, so what opened this term re-created, for its holder, a lock that
@@ -118,10 +122,11 @@ type Term struct {
 	doubt   bool  // part of its transaction was undone, and it may have been in that part
 	traces  []string
 	ballot  *ballot
-	maybe   int  // servers that were asked for a vote and have not answered
-	pins    int  // what still needs it to be remembered
-	retired bool // it waits to be forgotten
-	at      int  // its place among the open terms
+	maybe   int      // servers that were asked for a vote and have not answered
+	left    []string // of the processes that may act under it, those that have gone
+	pins    int      // what still needs it to be remembered
+	retired bool     // it waits to be forgotten
+	at      int      // its place among the open terms
 }
 
 // Open reports whether the section has not ended.

@@ -171,6 +171,8 @@ func (c *kase) severalDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
 		return severalTasks
 	case c.heldDuring(id, refusal):
 		return "The process had the lock itself when it was refused: another of its tasks may have asked"
+	case c.ledger.HandsOver(id):
+		return "Tokens of this lock are handed from one process to another, and it may have had one"
 	case !s.certain:
 		return "The lock is one of several that the declaration covers, and W may be of a row that another one protects"
 	}

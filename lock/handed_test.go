@@ -1,0 +1,115 @@
+package lock
+
+import (
+	"slices"
+	"testing"
+)
+
+// handed plays a job that A is granted the lock for and W does, with what W does to
+// the token in the end, and returns the ledger that had learned of it beforehand.
+func handed(before []*Op, last *Op) *tape {
+	l := newTape()
+	whole := newTape()
+	at := Instant(100)
+	whole.acquire(10, "A", 1, "ta")
+	for _, op := range before {
+		whole.do(at, op, Done)
+		at += 10
+	}
+	s := NewSurvey(nil)
+	grant := *whole.Term(1).Grant
+	s.Add(&grant)
+	for _, op := range before {
+		done := *op
+		s.Add(&done)
+	}
+	whole.do(at, last, Done)
+	done := *last
+	s.Add(&done)
+	l.Learn(s)
+	l.acquire(10, "A", 1, "ta")
+	return l
+}
+
+func TestAHandedTokenMakesNeitherProcessSure(t *testing.T) {
+	l := newTape()
+	h := handed([]*Op{l.write("W", 3)}, l.release("W", 4, "ta"))
+	if !h.HandsOver(LockID{Key: "lock:c"}) || !slices.Equal(h.Term(1).Handed, []string{"W"}) {
+		t.Fatalf("W wrote, and released by A's token: %+v", h.Term(1))
+	}
+	want(t, h.do(100, h.write("W", 3), Done), 1, unsureHanded)
+	want(t, h.do(110, h.write("A", 2), Done), 1, unsureHanded)
+	want(t, h.do(115, h.write("X", 7), Done), 0, 0)
+	want(t, h.do(120, h.write("W", 3, Assign{Column: "by", Value: h.v("ta")}), Done), 1, 1)
+	h.do(130, h.release("W", 4, "ta"), Done)
+	if h.HasOpen("W") || h.HasOpen("A") {
+		t.Error("released, it is open to neither")
+	}
+}
+
+func TestADeclarationDoesNotSayWhoHasAHandedToken(t *testing.T) {
+	l := newTape()
+	h := handed([]*Op{l.write("W", 3)}, l.release("W", 4, "ta"))
+	h.decls = declarations{{Key: "lock:c", Table: "counter"}}
+	want(t, h.do(100, h.write("A", 2), Done), 1, unsureHanded)
+}
+
+func TestWhoOnlyKeepsALockIsHandedNone(t *testing.T) {
+	l := newTape()
+	renew := l.release("K", 4, "ta")
+	renew.Kind, renew.TTL = Renew, 500*1e6
+	other := l.release("W", 4, "another's")
+	blind := l.release("W", 4, "")
+	blind.Guarded, blind.Token = false, Value{}
+	for name, h := range map[string]*tape{
+		"no statement":     handed(nil, renew),
+		"another's token":  handed([]*Op{l.write("W", 3)}, other),
+		"no token":         handed([]*Op{l.write("W", 3)}, blind),
+		"the holder's own": handed([]*Op{l.write("A", 3)}, l.release("A", 4, "ta")),
+		"an address":       handed([]*Op{l.write("@10.0.0.1", 3)}, l.release("@10.0.0.1", 4, "ta")),
+	} {
+		if h.HandsOver(LockID{Key: "lock:c"}) {
+			t.Errorf("%s: nothing was handed over", name)
+		}
+		want(t, h.do(100, h.write("A", 2), Done), 1, 0.90)
+	}
+}
+
+func TestAHandedTermOutlivesWhoWasGrantedIt(t *testing.T) {
+	l := newTape()
+	h := handed([]*Op{l.write("W", 3)}, l.release("W", 4, "ta"))
+	h.Closed(1, 50*ms)
+	want(t, h.do(100, h.write("W", 3), Done), 1, unsureHanded)
+	h.Closed(3, 150*ms)
+	if got := h.Term(1); got.Open() || got.EndBy != Closed {
+		t.Errorf("nobody is left who may act under it: %+v", got)
+	}
+}
+
+// A producer has many tokens at once that are handed over: its own sections are one
+// task's all the same.
+func TestHandedTermsMakeNoTasks(t *testing.T) {
+	l := newTape()
+	h := handed([]*Op{l.write("W", 3)}, l.release("W", 4, "ta"))
+	own := h.release("A", 5, "tb")
+	own.Kind, own.Key, own.NX = Acquire, "lock:d", true
+	h.do(20, own, Granted)
+	h.do(30, h.release("W", 4, "ta"), Done)
+	want(t, h.do(40, h.write("A", 2), Done), 2, 0.90)
+}
+
+func TestASurveyKeepsFewOfTheTokensThatAreHandedOver(t *testing.T) {
+	s := NewSurvey(nil)
+	for _, to := range []string{"B", "C", "B", "D", "E", "F", "G"} {
+		s.hand(holding{token: "t"}, to)
+	}
+	if got := s.handed[holding{token: "t"}]; len(got) != mostHanded {
+		t.Errorf("one token is handed to %q", got)
+	}
+	for i := range maxPromoted + 10 {
+		s.hand(holding{token: tokenText(Value{IsInt: true, Int: int64(i)})}, "B")
+	}
+	if len(s.handed) > maxPromoted {
+		t.Errorf("%d tokens are noted", len(s.handed))
+	}
+}
