@@ -13,7 +13,7 @@
 //	lose    the server loses A's key
 //
 // In all but the first the order of events is given by files and not by sleeps: A begins when B could, B when the
-// server has A's lock, and has a long lease; its work lasts until A has ended. libraries.go says what A has to report
+// server has A's lock, and has a long lease; its work lasts until A has ended. subjects.go says what A has to report
 // then, which ops the history has to have and which verdicts there have to be. A deviation
 // makes the exit status 1.
 //

@@ -49,6 +49,9 @@ func main() {
 			_, err = inspector.GetTaskInfo(task.Queue, task.ID)
 		}
 	}
+	for int(handled.Load()) < s.Granted { // the other one may have more to ask for
+		time.Sleep(5 * time.Millisecond)
+	}
 	if serving {
 		server.Shutdown()
 	}
