@@ -26,41 +26,24 @@ func (s *scene) around() {
 // foundBy returns what was certainly in a cell at an instant: the last write put it
 // there, or a read found it.
 func (c *kase) foundBy(k cell, at lock.Instant) (lock.Value, bool) {
-	last, ok := c.lastBefore(k, at)
-	if !ok {
+	rest := c.restAt(k, at)
+	if rest.end > at {
 		return lock.Value{}, false
 	}
-	since := lock.Instant(0)
-	if last != nil {
-		since = last.hi
-		if a, _ := last.assigns(k.column); a.Value.Known() {
-			return a.Value, true
-		}
+	if rest.val.Known() {
+		return rest.val, true
 	}
 	list := c.readsOf[k]
 	end, _ := slices.BinarySearchFunc(list, at, func(r *read, at lock.Instant) int { return cmp.Compare(r.op.A, at) })
 	for _, r := range slices.Backward(list[max(0, end-fewReads):end]) {
-		if v := r.value(k.column); v.Known() && c.readFrom(r) >= since && r.op.R <= at && !c.sawOwn(r, k) {
+		if r.op.R < c.settled.at { // of its transaction some may be out of view
+			continue
+		}
+		if v := r.value(k.column); v.Known() && c.readFrom(r) >= rest.end && r.op.R <= at && !c.sawOwn(r, k) {
 			return v, true
 		}
 	}
 	return lock.Value{}, false
-}
-
-// lastBefore returns the write of a cell that was certainly the last one over by
-// the instant, nil if there is none; not ok if that is not certain.
-func (c *kase) lastBefore(k cell, at lock.Instant) (last *write, ok bool) {
-	if c.otherwise(k) != nil || c.shapeOf(k.table).opaque {
-		return nil, false
-	}
-	list := c.written[k]
-	end, _ := slices.BinarySearchFunc(list, at, func(w *write, at lock.Instant) int { return cmp.Compare(w.lo, at) })
-	if end == 0 {
-		return nil, true
-	}
-	ends := c.endsOf(k)
-	last = list[end-1]
-	return last, ends[end-1] <= at && last.op.Verb == "UPDATE" && (end == 1 || ends[end-2] <= last.lo)
 }
 
 // endsOf returns, for each write of a cell, when it and those before it were over:

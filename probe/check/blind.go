@@ -29,15 +29,24 @@ type tableOf struct{ upstream, table string }
 
 // A halfSeen is what was seen of one table's writes, as far as it tells what was not.
 type halfSeen struct {
-	accepted int      // writes
-	sections bool     // one of them was a section's, for sure
-	pending  int      // writes of nobody's for sure since the last of a section
-	nobodys  int      // those that a section's followed
-	first    *lock.Op // of those
-	maybe    *lock.Op // the first of the pending ones
-	rows     int64    // that statements were answered to have written
-	unknown  int      // statements of which that is not told
+	accepted int       // writes
+	from, to uint64    // the first and the last, by Seq, that was a section's for sure
+	pending  []nobodys // of which it is not known yet that they were between those
+	nobodys  int       // of which it is
+	first    *lock.Op  // of those
+	rows     int64     // that statements were answered to have written
+	unknown  int       // statements of which that is not told
 }
+
+// A nobodys is a write of nobody's for sure. It matters if a section wrote one of
+// the cells, or in any case where none are named.
+type nobodys struct {
+	op    *lock.Op
+	cells []cell
+}
+
+// mostNobodys is how many of one table wait for what tells of them.
+const mostNobodys = 1 << 10
 
 // blindness counts what writes, and calls of scripts, tell of what was not seen.
 func (c *kase) blindness() {
@@ -78,31 +87,55 @@ func (b *halfSeen) rowsOf(w *write) {
 
 func (c *kase) noteWriter(b *halfSeen, w *write) {
 	b.accepted++
-	switch {
-	case w.op.Term.Sure():
-		b.sections = true
-		if b.nobodys += b.pending; b.first == nil {
-			b.first = b.maybe
+	if w.op.Term.Sure() {
+		if b.from == 0 || w.op.Seq < b.from {
+			b.from = w.op.Seq
 		}
-		b.pending, b.maybe = 0, nil
-	case b.sections && c.unclear(w):
-		if b.pending++; b.maybe == nil {
-			b.maybe = w.op
-		}
+		b.to = max(b.to, w.op.Seq)
+		return
 	}
+	if cells, unclear := c.unclear(w); unclear {
+		b.pending = append(b.pending, nobodys{w.op, cells})
+	}
+	if len(b.pending) > mostNobodys {
+		c.countNobodys(b)
+		b.pending = b.pending[len(b.pending)/2:]
+	}
+}
+
+// countNobodys counts the writes that were accepted between those of sections.
+func (c *carry) countNobodys(b *halfSeen) {
+	b.pending = slices.DeleteFunc(b.pending, func(n nobodys) bool {
+		between := b.from < n.op.Seq && n.op.Seq < b.to
+		if !between || n.cells != nil && !slices.ContainsFunc(n.cells, func(k cell) bool { return len(c.rowLocks[k]) > 0 }) {
+			return false
+		}
+		if b.nobodys++; b.first == nil || n.op.Seq < b.first.Seq {
+			b.first = n.op
+		}
+		return true
+	})
 }
 
 // unclear reports whether a write that is no section's for sure may have harmed
 // one: it is of what sections write and by nobody who holds a lock, or of a section
-// whose lease may have been over.
-func (c *kase) unclear(w *write) bool {
+// whose lease may have been over. If cells are returned, it is so if a section wrote
+// one of those.
+func (c *kase) unclear(w *write) (cells []cell, is bool) {
 	if w.op.Verb == "INSERT" && !w.op.SQL.Upsert || c.lawless[w.op] {
-		return false
+		return nil, false
 	}
-	if w.op.Term.ID == 0 {
-		return c.sectionsWrite(w)
+	table := lock.TableName(w.op.SQL.Table)
+	switch {
+	case w.op.Term.ID == 0 && w.row == unknownRow:
+		return nil, slices.ContainsFunc(c.setup.Declarations, func(d lock.Declaration) bool { return d.Table != "" && lock.TableName(d.Table) == table })
+	case w.op.Term.ID == 0:
+		for _, a := range w.op.SQL.Set {
+			cells = append(cells, cell{table, w.row, a.Column})
+		}
+		return cells, len(cells) > 0
 	}
-	return slices.ContainsFunc(append([]lock.TermID{w.op.Term.ID}, w.op.Term.Also...), func(id lock.TermID) bool {
+	return nil, slices.ContainsFunc(append([]lock.TermID{w.op.Term.ID}, w.op.Term.Also...), func(id lock.TermID) bool {
 		t := c.byID[id]
 		return t != nil && !t.Marker && (t.LeaseEnd.Earliest <= w.hi || c.grantedBefore(t, c.after(t), w.hi) != nil)
 	})
@@ -114,22 +147,11 @@ func (c *kase) after(t *lock.Term) []*lock.Term {
 	return terms[slices.Index(terms, t)+1:]
 }
 
-// sectionsWrite reports whether a section wrote what w writes.
-func (c *kase) sectionsWrite(w *write) bool {
-	table := lock.TableName(w.op.SQL.Table)
-	if w.row == unknownRow {
-		return slices.ContainsFunc(c.setup.Declarations, func(d lock.Declaration) bool { return d.Table != "" && lock.TableName(d.Table) == table })
-	}
-	return slices.ContainsFunc(w.op.SQL.Set, func(a lock.Assign) bool {
-		k := cell{table, w.row, a.Column}
-		return len(c.rowLocks[k]) > 0 || slices.ContainsFunc(c.written[k], func(x *write) bool { return x.op.Term.Sure() })
-	})
-}
-
 // blindSpots finds LF402, once the whole is known.
 func (c *carry) blindSpots() {
 	for _, k := range c.blindOrder {
-		if b := c.blind[k]; b.nobodys*200 > b.accepted {
+		b := c.blind[k]
+		if c.countNobodys(b); b.nobodys*200 > b.accepted {
 			c.nobodys(k, b)
 		}
 	}

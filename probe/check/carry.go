@@ -23,29 +23,29 @@ type carry struct {
 	hung   int          // unanswered ops that were not kept
 	floor  lock.Instant // what began before it is kept no more
 
-	found      []*finding
-	lastOne    map[string]*finding // by what counts together: see file
-	piles      map[string]*finding
-	out        Result
-	columns    map[columnOf]*columnState
-	fallen     map[columnOf]int       // fences that were too low
-	numbers    map[columnOf]bool      // integers that a section wrote after it had read them
-	looked     int                    // reads gone through to find the bases of writes
-	lastRead   map[reading]*lock.Op   // the last one each, of those that are nobody's for sure
-	tasksOf    map[string]*actorTasks // by actor
-	actors     map[string]bool
-	lockOrder  []lock.LockID
-	lockKnown  map[lock.LockID]*lockState
-	rowLocks   map[cell][]lock.LockID // whose sections wrote the cell
-	highest    map[lockRow]fenced     // of the writes that left the view
-	tallies    []*tally
-	figures    []*fenceTally
-	tables     map[string]*tableState
-	tableOrder []string
-	strayed    map[string]int       // accepted writes by nobody for sure, by table
-	refused    map[string][]refusal // by process, its last refused writes of rows that it has not read again
-	later      []func()             // what is to be found once the whole is known
-	unproved   []*unprovenColumn
+	found     []*finding
+	lastOne   map[string]*finding // by what counts together: see file
+	piles     map[string]*finding
+	out       Result
+	columns   map[columnOf]*columnState
+	fallen    map[columnOf]int  // fences that were too low
+	numbers   map[columnOf]bool // integers that a section wrote after it had read them
+	looked    int               // reads gone through to find the bases of writes
+	settled   settlement
+	lastRead  map[reading]*lock.Op   // the last one each, of those that are nobody's for sure
+	tasksOf   map[string]*actorTasks // by actor
+	actors    map[string]bool
+	lockOrder []lock.LockID
+	lockKnown map[lock.LockID]*lockState
+	rowLocks  map[cell][]lock.LockID // whose sections wrote the cell
+	highest   map[lockRow]fenced     // of the writes that left the view
+	tallies   []*tally
+	figures   []*fenceTally
+	tables    map[string]*tableState
+	strayed   map[string]int       // accepted writes by nobody for sure, by table
+	refused   map[string][]refusal // by process, its last refused writes of rows that it has not read again
+	later     []func()             // what is to be found once the whole is known
+	unproved  []*unprovenColumn
 }
 
 // Bounds of what is carried. Beyond them nothing new is remembered.
@@ -60,7 +60,7 @@ const (
 func newCarry(setup Setup, known *Survey) *carry {
 	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
 		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, columns: map[columnOf]*columnState{},
-		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{},
+		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}
 	c.ledger.Learn(known.locks)

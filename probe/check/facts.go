@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -146,65 +145,14 @@ func (c *carry) sum() {
 			f.Locks = append(f.Locks, l)
 		}
 	}
-	for _, name := range c.tableOrder {
-		c.sumTable(c.tables[name])
-	}
+	c.sumTables()
 	for table, n := range c.strayed {
-		if t := c.tables[table]; t != nil && t.sure || c.ledger.Protected(table) {
+		if t := c.tables[table]; t != nil && t.first != 0 || c.ledger.Protected(table) {
 			f.Unattributed += n
 		}
 	}
 	c.sumCounters()
 	c.sumUnproven()
-}
-
-// A tableState is what is carried of one table.
-type tableState struct {
-	fact    TableFact
-	sure    bool // a section wrote it, or tried to
-	locks   map[string]int
-	fenceOf lock.LockID // whose section set the fence column
-}
-
-func (c *carry) tableState(name string) *tableState {
-	name = lock.TableName(name)
-	t := c.tables[name]
-	if t == nil {
-		if len(c.tables) >= mostTables {
-			return nil
-		}
-		t = &tableState{fact: TableFact{Table: name}, locks: map[string]int{}}
-		c.tables[name] = t
-	}
-	return t
-}
-
-// tableFacts counts what sections wrote, table by table.
-func (c *kase) tableFacts() {
-	for _, w := range c.writes {
-		if !c.dueOp(w.op) {
-			continue
-		}
-		c.remember(w)
-		if w.state == accepted && !w.op.Term.Sure() {
-			if table := lock.TableName(w.op.SQL.Table); len(c.strayed) < mostTables || c.strayed[table] > 0 {
-				c.strayed[table]++
-			}
-		}
-		if w.state != accepted && w.state != refused || !w.op.Term.Sure() {
-			continue
-		}
-		if w.state == accepted {
-			c.out.Facts.Writes++
-		}
-		if t := c.tableState(w.op.SQL.Table); t != nil {
-			if !t.sure {
-				t.sure = true
-				c.tableOrder = append(c.tableOrder, t.fact.Table)
-			}
-			c.tableWrite(t, w)
-		}
-	}
 }
 
 // remember keeps under which locks cells were written.
@@ -219,58 +167,4 @@ func (c *kase) remember(w *write) {
 			c.rowLocks[k] = append(ids, t.Lock)
 		}
 	}
-}
-
-func (c *kase) tableWrite(s *tableState, w *write) {
-	t := &s.fact
-	term := c.byID[w.op.Term.ID]
-	if w.state == accepted {
-		t.Writes++
-	}
-	if name := term.Lock.String(); s.locks[name] > 0 || len(s.locks) < mostTables {
-		s.locks[name]++
-	}
-	for _, a := range w.op.SQL.Set {
-		if !slices.Contains(t.Columns, a.Column) {
-			t.Columns = append(t.Columns, a.Column)
-		}
-		if c.countable(w, a) && !slices.Contains(t.Numbers, a.Column) {
-			if t.Numbers = append(t.Numbers, a.Column); t.Where == "" {
-				t.Where = c.whereOf(w.op)
-			}
-		}
-		if t.Fence == "" && c.ledger.FenceColumn(term.Lock, w.op.SQL.Table, a.Column) {
-			t.Fence, s.fenceOf = a.Column, term.Lock
-		}
-	}
-}
-
-// countable reports whether an invariant could sum what the write assigns.
-func (c *kase) countable(w *write, a lock.Assign) bool {
-	table := lock.TableName(w.op.SQL.Table)
-	return w.op.Verb == "UPDATE" && (a.HasDelta || c.numbers[columnOf{table, a.Column}]) && !c.ledger.IsFence(table, a.Column)
-}
-
-// sumTable completes what is known of a table.
-func (c *carry) sumTable(s *tableState) {
-	t := s.fact
-	for _, l := range sortedNames(s.locks) {
-		if t.Lock == "" || s.locks[l] > s.locks[t.Lock] {
-			t.Lock = l
-		}
-	}
-	t.Numbers = slices.DeleteFunc(t.Numbers, func(column string) bool { return c.ledger.IsFence(t.Table, column) })
-	if t.Fence != "" && !c.ledger.FenceColumn(s.fenceOf, t.Table, t.Fence) {
-		t.Fence = ""
-	}
-	c.out.Facts.Tables = append(c.out.Facts.Tables, t)
-}
-
-func sortedNames(m map[string]int) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.SortFunc(out, cmp.Compare[string])
-	return out
 }

@@ -110,20 +110,9 @@ func (c *kase) otherwise(k cell) []*write {
 	if out, ok := c.others[k]; ok {
 		return out
 	}
-	if c.byName == nil {
-		c.byName = map[columnOf]map[string][]cell{}
-		for _, o := range sortedCells(c.written) {
-			column := columnOf{o.table, o.column}
-			if c.byName[column] == nil {
-				c.byName[column] = map[string][]cell{}
-			}
-			name := namedBy(o.row)
-			c.byName[column][name] = append(c.byName[column][name], o)
-		}
-	}
 	var out []*write
 	own := namedBy(k.row)
-	for name, cells := range c.byName[columnOf{k.table, k.column}] {
+	for name, cells := range c.cellsByName()[columnOf{k.table, k.column}] {
 		if name == own {
 			continue
 		}
@@ -135,4 +124,21 @@ func (c *kase) otherwise(k cell) []*write {
 	}
 	c.others[k] = out
 	return out
+}
+
+// cellsByName sorts the cells of each column that were written by what names their rows.
+func (c *kase) cellsByName() map[columnOf]map[string][]cell {
+	if c.byName != nil {
+		return c.byName
+	}
+	c.byName = map[columnOf]map[string][]cell{}
+	for _, o := range sortedCells(c.written) {
+		column := columnOf{o.table, o.column}
+		if c.byName[column] == nil {
+			c.byName[column] = map[string][]cell{}
+		}
+		name := namedBy(o.row)
+		c.byName[column][name] = append(c.byName[column][name], o)
+	}
+	return c.byName
 }

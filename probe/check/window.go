@@ -131,6 +131,7 @@ func (c *kase) termEnd(t *lock.Term) lock.Instant {
 // reach.
 func (j *Judging) forget(c *kase) {
 	from := j.marks(c)
+	c.settleCells(from)
 	k := &keeper{j: j, c: c, from: from, ops: map[*lock.Op]bool{}}
 	k.terms()
 	k.acts()
