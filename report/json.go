@@ -60,6 +60,7 @@ type jsonCounter struct {
 	StaleBase    int    `json:"stale_base"`
 	Victims      int    `json:"victims"`
 	Epochs       int    `json:"epochs"`
+	GivenUp      string `json:"given_up,omitempty"`
 }
 
 // A jsonFence has null for a row that was not read.
@@ -271,7 +272,7 @@ func toJSONCounter(c check.Counter) jsonCounter {
 		Name: c.Name, Query: c.Query, Table: c.Table, Column: c.Column, Known: c.Known,
 		Acknowledged: c.Acknowledged, Unknown: c.Unknown,
 		UnknownLow: c.UnknownLow, UnknownHigh: c.UnknownHigh, Unbounded: c.Unbounded,
-		StaleBase: c.StaleBase, Victims: c.Victims, Epochs: c.Epochs,
+		StaleBase: c.StaleBase, Victims: c.Victims, Epochs: c.Epochs, GivenUp: c.GivenUp,
 	}
 	if c.Known {
 		j.Start, j.End, j.Change, j.NetDeficit = &c.Start, &c.End, &c.Change, &c.NetDeficit

@@ -29,6 +29,9 @@ func counterName(c check.Counter) string {
 }
 
 func counterLines(c check.Counter) []string {
+	if c.GivenUp != "" {
+		return []string{"not summed, since " + c.GivenUp}
+	}
 	first := fmt.Sprintf("acknowledged %d; its change is not known, since it could not be read", c.Acknowledged)
 	if c.Known {
 		first = fmt.Sprintf("acknowledged %d, change %d (%d to %d), net deficit %d",

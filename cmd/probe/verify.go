@@ -115,6 +115,10 @@ func (p *printer) verdict(v check.Verdict, accepted string) {
 
 func (p *printer) counter(c check.Counter) {
 	name := place(c.Name, c.Table, c.Column)
+	if c.GivenUp != "" {
+		p.line("counter %s: not summed, since %s", name, c.GivenUp)
+		return
+	}
 	if !c.Known {
 		p.line("counter %s: acknowledged %d, its change is not known", name, c.Acknowledged)
 		return

@@ -47,7 +47,8 @@ type tally struct {
 	met     int
 	cited   [2]*intent // the first that was met and the last
 
-	unbounded bool // the sum is given up
+	unbounded bool // the sum is given up: some of the writes may be of another row
+	crowded   bool // likewise: more waited for what tells of them than are remembered
 	unordered bool // what came before the value was set anew is not certain
 	unsure    int  // bases that are not certain
 	unnamed   bool // it is not certain that the writes are of the counter's row
@@ -118,7 +119,10 @@ func (t *tally) sum(c *carry) Counter {
 	for _, i := range t.intents {
 		t.count(i)
 	}
-	t.out.Unbounded = t.out.Unbounded || t.unbounded || t.unordered
+	if t.out.GivenUp = t.givenUp(); t.out.GivenUp != "" {
+		t.anew()
+		t.start, t.known, t.out.Epochs, t.out.Unbounded = t.inv.Start, false, 0, true
+	}
 	t.out.Start = t.start
 	t.out.Known = t.known && t.inv.HasEnd && t.inv.Table != ""
 	if t.out.Known {
@@ -127,6 +131,21 @@ func (t *tally) sum(c *carry) Counter {
 		t.judge(c)
 	}
 	return t.out
+}
+
+// givenUp says why there is no sum.
+func (t *tally) givenUp() string {
+	switch {
+	case t.several:
+		return "its writes are of several rows"
+	case t.crowded:
+		return "too many of its writes have no answer, or are not known to be of its row"
+	case t.unbounded:
+		return "some of its writes may be of another row than the query's"
+	case t.unordered:
+		return "it was set anew while another write of it was on its way"
+	}
+	return ""
 }
 
 func (t *tally) judge(c *carry) {

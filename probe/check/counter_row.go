@@ -68,10 +68,9 @@ func (t *tally) ofRow(c *kase, w *write, all []*write) bool {
 		t.before = nil
 	case w.op.Verb == "UPDATE":
 		t.several = w.row != t.row
-		t.unbounded = t.unbounded || t.several
 	case t.row == "":
 		if t.before = append(t.before, w); len(t.before) > mostWaiting {
-			t.unbounded, t.before = true, nil
+			t.crowded, t.before = true, nil
 		}
 	case t.another(w):
 		return false

@@ -20,7 +20,7 @@ type intent struct {
 
 func (t *tally) hang(w *write) {
 	if t.hanging = append(t.hanging, w); len(t.hanging) > mostWaiting {
-		t.hanging, t.unbounded = nil, true
+		t.hanging, t.crowded = nil, true
 	}
 }
 

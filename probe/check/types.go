@@ -103,14 +103,15 @@ type Counter struct {
 	Unknown      int64 // writes that have no answer, or whose step is not known
 	UnknownLow   int64 // what those may have added, at least (0 or less)
 	UnknownHigh  int64 // and at most (0 or more)
-	Unbounded    bool  // some of those may have added anything
+	Unbounded    bool  // some of those may have added anything, or the sum was given up
 	Start, End   int64
-	Change       int64 // End - Start
-	NetDeficit   int64 // Acknowledged - Change
-	StaleBase    int   // accepted writes from a base that was no longer current
-	Victims      int   // accepted writes that those overwrote unread
-	Epochs       int   // times the value was set anew (INSERT, DELETE, a constant): the sum starts there
-	Known        bool  // Change and NetDeficit are known
+	Change       int64  // End - Start
+	NetDeficit   int64  // Acknowledged - Change
+	StaleBase    int    // accepted writes from a base that was no longer current
+	Victims      int    // accepted writes that those overwrote unread
+	Epochs       int    // times the value was set anew (INSERT, DELETE, a constant): the sum starts there
+	Known        bool   // Change and NetDeficit are known
+	GivenUp      string // why there is no sum, in words; "" if there is one. Of one that was given up no figure is told
 }
 
 // A FenceFigure is what was seen of an invariant of kind fence, or of a fence
