@@ -38,6 +38,11 @@ func (c *kase) collectActs() {
 	for _, id := range c.locks {
 		a, s := c.acts[id], c.state(id)
 		a.index()
+		for _, op := range a.all {
+			if op.Kind == lock.Acquire && op.Outcome == lock.Refused {
+				s.turnedAway(op)
+			}
+		}
 		s.shown = s.shown || slices.ContainsFunc(a.all, showsLock)
 	}
 }

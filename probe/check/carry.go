@@ -26,6 +26,7 @@ type carry struct {
 	found     []*finding
 	lastOne   map[string]*finding // by what counts together: see file
 	piles     map[string]*finding
+	staleOf   map[lock.TermID]*finding // the LF103 of a term
 	out       Result
 	columns   map[columnOf]*columnState
 	fallen    map[columnOf]int  // fences that were too low
@@ -59,7 +60,7 @@ const (
 
 func newCarry(setup Setup, known *Survey) *carry {
 	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
-		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, columns: map[columnOf]*columnState{},
+		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[lock.TermID]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}
@@ -86,6 +87,7 @@ type lockState struct {
 	marker   bool              // a term of it is a once-marker
 	unsure   [2]int            // leases that ended while held if it is never released, and if it is
 	holders  map[string]uint64 // by process, the Seq of its first grant
+	refused  map[string]uint64 // by process, the Seq of its first refusal
 	denied   map[string]uint64 // by process, the Seq of its last refusal while it had the lock
 }
 
@@ -104,7 +106,7 @@ func (c *carry) state(id lock.LockID) *lockState {
 	} else {
 		c.lockOrder = append(c.lockOrder, id)
 	}
-	s = &lockState{every: 1, holders: map[string]uint64{}, denied: map[string]uint64{}}
+	s = &lockState{every: 1, holders: map[string]uint64{}, refused: map[string]uint64{}, denied: map[string]uint64{}}
 	s.fact.Lock = id.String()
 	_, s.fact.Declared = c.purposeOf(id.Key)
 	c.lockKnown[id] = s
@@ -116,6 +118,13 @@ func (s *lockState) met(t *lock.Term) {
 	s.marker = s.marker || t.Marker
 	if _, ok := s.holders[t.Actor]; !ok && len(s.holders) < mostActors {
 		s.holders[t.Actor] = t.Grant.Seq
+	}
+}
+
+// turnedAway notes that a process was refused the lock.
+func (s *lockState) turnedAway(op *lock.Op) {
+	if seq, ok := s.refused[op.Actor]; !ok && len(s.refused) < mostActors || ok && op.Seq < seq {
+		s.refused[op.Actor] = op.Seq
 	}
 }
 
@@ -171,6 +180,7 @@ type finding struct {
 	guessed bool          // it cites an op that was guessed
 	unless  func() bool   // it does not hold if this does, once the whole is known
 	filed   int           // how many of its kind were filed with it
+	into    *finding      // the one that counts it, where there were too many
 	doubt   func() string // why it is no more than LIKELY, once the whole is known; "" if nothing is
 	more    string        // to be said, with the count, of a pile of several
 }
@@ -218,7 +228,7 @@ func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) 
 	f.Count = max(1, f.Count)
 	key := v.Code + string(v.Level) + string(class) + f.Lock
 	if last := c.lastOne[key]; last != nil && (last.filed >= perLock || len(c.found) >= mostFound) {
-		last.Count += f.Count
+		last.Count, f.into = last.Count+f.Count, last
 		return f
 	} else if last != nil {
 		f.filed = last.filed

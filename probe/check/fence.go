@@ -84,7 +84,7 @@ func (c *kase) newer(w *write, g lock.Cond) *write {
 			continue
 		}
 		if g.Op == "=" {
-			if a.Value.Same(g.Value) || c.mayBeBack(list, x, w, g) {
+			if a.Value.Same(g.Value) || a.HasDelta && !c.moved(x, w, g, a.Delta) || c.mayBeBack(list, x, w, g) {
 				return nil
 			}
 			return x
@@ -94,6 +94,15 @@ func (c *kase) newer(w *write, g lock.Cond) *write {
 		}
 	}
 	return nil
+}
+
+// moved reports whether x, which added to what was there, certainly left another
+// value than the guard's: that had been read before x.
+func (c *kase) moved(x, w *write, g lock.Cond, by int64) bool {
+	reads := c.readsOf[cell{lock.TableName(w.op.SQL.Table), w.row, g.Column}]
+	return by != 0 && slices.ContainsFunc(reads, func(r *read) bool {
+		return r.op.R <= x.lo && r.value(g.Column).Same(g.Value) && r.op.Term.ID == w.op.Term.ID
+	})
 }
 
 // mayBeBack reports whether a write that put the guard's value may have come

@@ -260,10 +260,13 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	if a.term.Dead(a.write.lo) {
 		t.say("A's lease had ended by %s, %s before its write was forwarded.", ms(a.term.LeaseEnd.Latest), span(a.write.lo.Sub(a.term.LeaseEnd.Latest)))
 	}
-	if a.vague || b.vague {
+	switch {
+	case p.sure && (c.readBefore(a, b) == perhaps || c.readBefore(b, a) == perhaps || c.explained(a, b) == maybe):
+		t.say("So it is in all of the orders that the intervals, the connections, the locks of rows and the values admit.")
+	case p.sure:
+	case a.vague || b.vague:
 		t.say("A later read may have been of the row as well, and the write computed from that, so this is not proven.")
-	}
-	if c.explained(a, b) == maybe {
+	case c.explained(a, b) == maybe:
 		t.say("What the later had read may have been put back before it wrote, so this is not proven.")
 	}
 	if n > 1 {
@@ -361,11 +364,15 @@ func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 	}
 }
 
-// stale finds LF103 among the writes of a term, once it is known which are part of
-// a cycle.
+// stale finds LF103 among writes of a term, once it is known which are part of a
+// cycle. A term has one verdict, which counts those that are judged later as well.
 func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	list = slices.DeleteFunc(list, func(s staleWrite) bool { return slices.ContainsFunc(s.on, c.holds) })
 	if len(list) == 0 {
+		return
+	}
+	if f := c.staleOf[t.ID]; f != nil && f.Level == level {
+		f.Count += len(list)
 		return
 	}
 	first, next := list[0].write, list[0].next
@@ -383,7 +390,11 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	}
 	v := Verdict{Code: "LF103", Level: level, Table: lock.TableName(first.op.SQL.Table), Terms: []lock.TermID{t.ID, next.ID}, Count: len(list), Proof: p.String()}
 	_, class := about(v.Code)
-	c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit)
+	if f := c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit); len(c.staleOf) < mostFound {
+		if c.staleOf[t.ID] = f; f.into != nil {
+			c.staleOf[t.ID] = f.into
+		}
+	}
 }
 
 // grantedBefore returns a term that was granted after t, and certainly before at,

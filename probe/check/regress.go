@@ -234,7 +234,8 @@ func (f fenced) who() string {
 	return fmt.Sprintf("session %d", f.write.op.Session)
 }
 
-// leaveFences keeps, of the writes that leave the view, each row's highest fence.
+// leaveFences keeps, of the writes that leave the view, or whose terms do, each row's
+// highest fence.
 func (c *kase) leaveFences(k *keeper) {
 	var anew []*write
 	for _, w := range slices.Concat(c.writes, c.beside) {
@@ -249,7 +250,7 @@ func (c *kase) leaveFences(k *keeper) {
 	}
 	for row, list := range c.fenced.rows {
 		for _, f := range list {
-			if k.keeps(f.write.op) || resetAfter(anew, row, f) {
+			if k.keeps(f.write.op) && (f.term == nil || k.j.term[f.term.ID] != nil) || resetAfter(anew, row, f) {
 				continue
 			}
 			if top, ok := c.highest[row]; (!ok || top.fence <= f.fence) && (ok || len(c.highest) < mostCells) {

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -60,9 +59,8 @@ func (c *kase) hadHeld(id lock.LockID, op *lock.Op) bool {
 
 // wasRefused reports whether the op's process had asked for the lock in vain.
 func (c *kase) wasRefused(id lock.LockID, op *lock.Op) bool {
-	return slices.ContainsFunc(c.acts[id].all, func(x *lock.Op) bool {
-		return x.Kind == lock.Acquire && x.Outcome == lock.Refused && x.Actor == op.Actor && x.Seq < op.Seq
-	})
+	seq, ok := c.state(id).refused[op.Actor]
+	return ok && seq < op.Seq
 }
 
 func (c *kase) foreignRenewal(op *lock.Op, b *lock.Term, level Level) {

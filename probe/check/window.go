@@ -212,8 +212,8 @@ func (k *keeper) acts() {
 	}
 }
 
-// term keeps what a term did. Of one that is pinned that is what is recent, and
-// its last reads.
+// term keeps what a term did, and what set its lease. Of one that is pinned that is
+// what is recent, and its last reads.
 func (k *keeper) term(t *lock.Term) {
 	k.ops[t.Grant] = true
 	d := k.c.ofTerm[t.ID]
@@ -221,7 +221,7 @@ func (k *keeper) term(t *lock.Term) {
 		return
 	}
 	if !k.j.pinned[t.ID] {
-		for _, op := range d.ops {
+		for _, op := range slices.Concat(d.ops, k.c.renewals()[t.ID]) {
 			k.ops[op] = true
 		}
 		return
