@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -12,31 +13,62 @@ import (
 func (c *kase) anomalies() {
 	for _, r := range c.results {
 		if len(r.on) == 0 {
-			c.anomaliesIn(r, &r.with, nil)
+			c.anomaliesIn(r, &r.with, 0, nil)
 			continue
 		}
 		carried, on := c.carry, r.on // and not the case: what waits for the end must not hold what is in view
 		all := func() bool {
 			return !slices.ContainsFunc(on, func(column columnOf) bool { return carried.dependent(column, true) != yes })
 		}
-		c.anomaliesIn(r, &r.with, func() bool { return !all() })
-		c.anomaliesIn(r, &r.within, all)
+		c.anomaliesIn(r, &r.with, 1, func() bool { return !all() })
+		c.anomaliesIn(r, &r.within, 2, all)
 	}
 }
 
-func (c *kase) anomaliesIn(r *clustered, t *showing, unless func() bool) {
+func (c *kase) anomaliesIn(r *clustered, t *showing, on int, unless func() bool) {
 	if t.rowsMay > 0 && !r.told {
-		c.anomaly("LF104", r, t.row, t.rows == t.orders, t, unless)
+		c.anomaly("LF104", r, t.row, t.rows == t.orders, t, on, unless)
 	}
 	if t.manyMay > 0 {
-		c.anomaly("LF106", r, t.across, t.many == t.orders, t, unless)
+		c.anomaly("LF106", r, t.across, t.many == t.orders, t, on, unless)
 	}
 }
 
-// anomaly makes a verdict of a cycle.
-func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *showing, unless func() bool) {
+// A cycleID tells cycles apart: by code, premise (0: none) and sections. Those that stood
+// between the sections of another cluster are of both.
+type cycleID struct {
+	code     string
+	on       int
+	sections string
+}
+
+func (s *scene) idOf(code string, on int, cycle []link) cycleID {
+	var ids []string
+	for _, l := range cycle {
+		sec := s.cluster.sections[l.from]
+		if sec.term != nil {
+			ids = append(ids, "t"+itoa(int64(sec.term.ID)))
+		} else {
+			ids = append(ids, "o"+itoa(int64(sec.firstOp().Seq)))
+		}
+	}
+	slices.Sort(ids)
+	return cycleID{code, on, strings.Join(slices.Compact(ids), " ")}
+}
+
+// anomaly makes a verdict of a cycle, if there is none that is as sure.
+func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *showing, on int, unless func() bool) {
 	s := r.scene
 	v := Verdict{Code: code, Level: s.level(r, cycle, every), Table: s.cells[cycle[0].cell].table}
+	id := s.idOf(code, on, cycle)
+	if unless == nil {
+		c.cycleWrites(s, cycle)
+	}
+	if told := c.cycles[id]; told != nil && told.Level.atLeast(v.Level) {
+		return
+	} else if told != nil {
+		told.unless = func() bool { return true }
+	}
 	cycle = c.blameFirst(s, cycle)
 	var cited []*lock.Op
 	p := c.cycleProof(s, cycle, &cited)
@@ -49,18 +81,17 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	if r.blind {
 		p.say("What else was written there in that time is not known.")
 	}
-	id := lock.LockID{}
+	of := lock.LockID{}
 	for _, l := range cycle {
 		if term := s.cluster.sections[l.from].term; term != nil {
-			if v.Terms = append(v.Terms, term.ID); id.Key == "" {
-				id = term.Lock
+			if v.Terms = append(v.Terms, term.ID); of.Key == "" {
+				of = term.Lock
 			}
 		}
 	}
-	f := c.emit(id, with(v, p), cited...)
-	f.unless = unless
-	if unless == nil {
-		c.cycleWrites(s, cycle)
+	f := c.emit(of, with(v, p), cited...)
+	if f.unless = unless; len(c.cycles) < mostFound {
+		c.cycles[id] = f
 	}
 }
 

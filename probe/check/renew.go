@@ -1,7 +1,6 @@
 package check
 
 import (
-
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 

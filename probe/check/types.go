@@ -78,6 +78,9 @@ const (
 	Possible Level = "POSSIBLE"
 )
 
+// atLeast reports whether a level is as sure as another.
+func (l Level) atLeast(m Level) bool { return l == Proven || l == m || m == Possible }
+
 // A Verdict is one thing that the history shows.
 type Verdict struct {
 	Code  string // LF104
