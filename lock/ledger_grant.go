@@ -86,8 +86,11 @@ func (l *Ledger) again(k *keyState, op *Op) bool {
 		return false
 	}
 	k.group.twice = k.group.twice || op.Depth > 1 || t.Span == SessionSpan
-	if t.Depth++; op.Depth > 1 {
+	switch {
+	case op.Depth > 1:
 		t.Depth, t.told = op.Depth, true
+	case t.counts():
+		t.Depth++
 	}
 	if t.Span == LeaseSpan {
 		l.moved(t, op)
@@ -95,6 +98,11 @@ func (l *Ledger) again(k *keyState, op *Op) bool {
 	op.Term = Attribution{ID: t.ID, Confidence: 1}
 	return true
 }
+
+// counts reports whether a lock may keep count of how often its holder has taken it.
+// One whose value says who has it and no more does not: what gives it back once
+// gives all of it back.
+func (t *Term) counts() bool { return t.Span != LeaseSpan || t.Member }
 
 // heldBy returns the open term of the key whose holder an acquire is of.
 func (k *keyState) heldBy(op *Op) *Term {

@@ -69,7 +69,7 @@ func (g *groupState) sortedBy(op *Op) {
 	g.twice = g.twice || op.Depth > 1
 	switch {
 	case op.Member || op.Shared:
-	case op.Proto == Postgres && op.Span != LeaseSpan, provesAbsence(op), op.Kind == Store:
+	case op.Proto == Postgres, provesAbsence(op), op.Kind == Store:
 		g.exclusive = true
 	case op.NX && !op.Guessed && op.Evidence != FromArguments:
 		g.exclusive = true

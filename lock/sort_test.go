@@ -196,6 +196,31 @@ func TestAReentrantLockIsReleasedInSteps(t *testing.T) {
 	}
 }
 
+// A row, or a key, whose value is its owner keeps no count: who takes it again has it
+// for longer, and gives it back at once.
+func TestAnOwnerAloneIsNotCounted(t *testing.T) {
+	for _, proto := range []Protocol{Postgres, Redis} {
+		l := newTape()
+		take := func() *Op {
+			return &Op{Session: 1, Actor: "A", Proto: proto, Kind: Acquire, Verb: "UPDATE", Key: "lease:locks:1", Guarded: true, Token: l.v("ta"), TTL: 500 * time.Millisecond}
+		}
+		l.do(10, take(), Granted)
+		want(t, l.do(100, take(), Granted), 1, 1)
+		want(t, l.do(110, l.write("A", 2), Done), 1, 0.90)
+		if got := l.Term(1); got.Depth != 1 || got.LeaseEnd.Earliest < 590*ms {
+			t.Fatalf("%v: %+v", proto, got)
+		}
+		gives := take()
+		gives.Kind, gives.TTL = Release, 0
+		if last := l.do(200, gives, Done); l.Term(1).Open() || l.Term(1).Release != last || l.Term(1).Released != last || len(l.OpenTerms("A")) != 0 {
+			t.Errorf("%v: %+v", proto, l.Term(1))
+		}
+		if got := l.Term(1).Sort(); proto == Postgres && got != Exclusive {
+			t.Errorf("a row has one owner, but is %q", got)
+		}
+	}
+}
+
 // What was taken for the last release was a step: something had been taken unseen.
 func TestAStepReopensItsSection(t *testing.T) {
 	l := newTape()

@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ func (t *Tracker) leased(tm *template, from binding) (held, bool) {
 	h := l.hold(tm)
 	op := &lock.Op{
 		Session: t.opt.Session, Upstream: t.opt.Upstream, Proto: lock.Postgres, Kind: l.kind, Verb: tm.verb,
-		Key: h.key(t.opt.Hash, from), NX: l.kind == lock.Acquire, Guarded: l.guarded, Token: l.token.of(from),
+		Key: h.key(t.opt.Hash, from), NX: l.kind == lock.Acquire && !tm.again(l, from), Guarded: l.guarded, Token: l.token.of(from),
 	}
 	op.TTL, op.Until = l.ends(from)
 	t.tx.assign(op, tm)
@@ -41,6 +42,18 @@ func (t *Tracker) leased(tm *template, from binding) (held, bool) {
 		out.sent = l.echo.of(from)
 	}
 	return out, true
+}
+
+// again reports whether who has the lease may take it once more: the conditions
+// let the owner through that is set.
+func (t *template) again(l *lease, from binding) bool {
+	if l.owner == "" {
+		return false
+	}
+	token := l.token.of(from)
+	return slices.ContainsFunc(t.guards, func(g guard) bool {
+		return g.column == l.owner && g.op == "=" && g.plain() && (g.value == l.token || token.Known() && g.of(from).Same(token))
+	})
 }
 
 // hold makes what is done to the lock of a row.

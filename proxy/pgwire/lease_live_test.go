@@ -48,14 +48,14 @@ var leaseScripts = []struct {
 		does("release done guarded * a", "WITH currently_held AS (DELETE FROM river_leader WHERE leader_id = $1 RETURNING *) SELECT count(*) FROM currently_held", "a"),
 	}},
 	{"Spring", "create table INT_LOCK (LOCK_KEY char(36), REGION varchar(100), CLIENT_ID char(36), EXPIRED_AFTER timestamp, primary key (LOCK_KEY, REGION))", []step{
-		does("acquire refused new guarded k,r me until=2000-01-01T00:01:00Z", "UPDATE INT_LOCK SET CLIENT_ID=$1, EXPIRED_AFTER=$2 WHERE REGION=$3 AND LOCK_KEY=$4 AND (CLIENT_ID=$5 OR EXPIRED_AFTER<$6)", "me", "2000-01-01 00:01:00", "r", "k", "me", "2000-01-01 00:00:00"),
+		does("acquire refused guarded k,r me until=2000-01-01T00:01:00Z", "UPDATE INT_LOCK SET CLIENT_ID=$1, EXPIRED_AFTER=$2 WHERE REGION=$3 AND LOCK_KEY=$4 AND (CLIENT_ID=$5 OR EXPIRED_AFTER<$6)", "me", "2000-01-01 00:01:00", "r", "k", "me", "2000-01-01 00:00:00"),
 		does("acquire granted new guarded k,r me until=2000-01-01T00:01:00Z", "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CLIENT_ID, EXPIRED_AFTER) VALUES ($1, $2, $3, $4)", "r", "k", "me", "2000-01-01 00:01:00"),
 		does("renew done guarded k,r me until=2000-01-01T00:02:00Z", "UPDATE INT_LOCK SET EXPIRED_AFTER=$1 WHERE REGION=$2 AND LOCK_KEY=$3 AND CLIENT_ID=$4", "2000-01-01 00:02:00", "r", "k", "me"),
 		does("release done guarded k,r me", "DELETE FROM INT_LOCK WHERE REGION=$1 AND LOCK_KEY=$2 AND CLIENT_ID=$3", "r", "k", "me"),
 	}},
 	{"Laravel", "create table cache_locks (key varchar primary key, owner varchar, expiration int)", []step{
 		does("acquire granted new guarded k o until=2027-01-15T08:00:00Z", `insert into "cache_locks" ("key", "owner", "expiration") values ($1, $2, $3)`, "k", "o", "1800000000"),
-		does("acquire refused new guarded k p until=2027-01-15T08:00:00Z", `update "cache_locks" set "owner" = $1, "expiration" = $2 where "key" = $3 and ("owner" = $4 or "expiration" <= $5)`, "p", "1800000000", "k", "p", "1700000000"),
+		does("acquire refused guarded k p until=2027-01-15T08:00:00Z", `update "cache_locks" set "owner" = $1, "expiration" = $2 where "key" = $3 and ("owner" = $4 or "expiration" <= $5)`, "p", "1800000000", "k", "p", "1700000000"),
 		does("release not-held guarded k p", `delete from "cache_locks" where "key" = $1 and "owner" = $2`, "k", "p"),
 		does("release done guarded k o", `delete from "cache_locks" where "key" = $1 and "owner" = $2`, "k", "o"),
 	}},
@@ -69,6 +69,13 @@ var leaseScripts = []struct {
 		does("acquire refused new guarded n", `INSERT INTO "locks" ("name", "record_version_number", "data", "owner") VALUES ($1, $2, 'd', 'o') ON CONFLICT ("name") DO UPDATE SET "record_version_number" = CASE WHEN COALESCE("locks"."record_version_number" = $3, TRUE) THEN $2 ELSE "locks"."record_version_number" END, "owner" = CASE WHEN COALESCE("locks"."record_version_number" = $3, TRUE) THEN 'o' ELSE "locks"."owner" END RETURNING "record_version_number", "data", "owner"`, "n", "8", "0"),
 		does("renew done guarded n", `UPDATE "locks" SET "record_version_number" = $1 WHERE "name" = $2 AND "record_version_number" = $3`, "9", "n", "7"),
 		does("release done guarded n", `UPDATE "locks" SET "record_version_number" = NULL WHERE "name" = $1 AND "record_version_number" = $2`, "n", "9"),
+	}},
+	{"taken again by its owner", `create table lock_keys (key varchar primary key, token varchar, expiration int)`, []step{
+		does("acquire granted new guarded k a ttl=5m0s", "INSERT INTO lock_keys (key, token, expiration) VALUES ($1, $2, CAST(EXTRACT(epoch FROM NOW()) AS INT) + 300)", "k", "a"),
+		does("acquire granted guarded k a ttl=5s", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $3 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "a", "k", "a"),
+		does("acquire refused guarded k b ttl=5s", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $1 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "b", "k"),
+		does("acquire refused new guarded k c ttl=5s", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $3 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "c", "k", "stale"),
+		does("release done guarded k a", "DELETE FROM lock_keys WHERE key = $1 AND token = $2", "k", "a"),
 	}},
 	{"names that say nothing", "create table tenancy (what text primary key, who text, till timestamptz); insert into tenancy values ('x', null, 'epoch')", []step{
 		does("acquire granted new guarded x a until=2099-01-01T00:00:30Z", "update tenancy set who = $1, till = $2 where what = $3 and till < $4", "a", "2099-01-01 00:00:30Z", "x", "2099-01-01 00:00:00Z"),
