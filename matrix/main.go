@@ -102,6 +102,9 @@ func (o *options) choose(only, rows, effects string, rest []string) error {
 		}
 	}
 	o.cases = trials(chosen, names, o.quick)
+	if o.quick {
+		o.cases = append(o.cases, watchedQuickly(chosen)...)
+	}
 	if o.soak > 0 {
 		o.cases = soaks(chosen, o.soak)
 	}

@@ -13,7 +13,6 @@ type called struct {
 	wire.Call
 	a, f, r lock.Instant
 	spent   time.Duration // waiting for the witness
-	missed  bool          // the witness has not said in time what was before it
 }
 
 // Watch has the session ask w of its calls. It comes before the first Feed.
@@ -32,7 +31,7 @@ func (s *Session) callOf(c wire.Call) *called {
 // where that waits.
 func (s *Session) look(f *flow, m wire.Mark, now lock.Instant) *Gate {
 	c := s.callOf(m.Call)
-	if s.watcher == nil || c == nil || c.missed || m.Start == m.End {
+	if s.watcher == nil || c == nil {
 		return nil
 	}
 	switch {
@@ -41,7 +40,7 @@ func (s *Session) look(f *flow, m wire.Mark, now lock.Instant) *Gate {
 	case c.f != 0:
 		f.look = s.watcher.After(c.Call)
 	}
-	if f.look == nil || f.look.given() {
+	if f.look == nil || f.look.given() || m.Start == m.End {
 		return nil
 	}
 	f.asked = now
@@ -56,11 +55,12 @@ func (s *Session) patience(f *flow) time.Duration {
 	return max(1, Patience-s.callOf(f.marks[0].Call).spent)
 }
 
-// looked ends the look at a call, whether it was given or not.
-func (s *Session) looked(f *flow, c *called, now lock.Instant) {
+// looked ends the waiting for a look at a call, and returns the look if it was not
+// given in time.
+func (s *Session) looked(f *flow, c *called, now lock.Instant) *Look {
 	l := f.look
 	if l == nil {
-		return
+		return nil
 	}
 	f.look = nil
 	if f.asked != 0 {
@@ -69,10 +69,10 @@ func (s *Session) looked(f *flow, c *called, now lock.Instant) {
 	}
 	if l.given() {
 		l.told()
-		return
+		return nil
 	}
-	c.missed = true
 	s.watcher.Missed(c.Call)
+	return l
 }
 
 // forwarded notes that a call is being forwarded.
@@ -90,13 +90,14 @@ func (s *Session) resolve(f *flow, m wire.Mark, now lock.Instant) []wire.Mark {
 	if i < 0 {
 		return nil
 	}
-	s.looked(f, &s.calls[i], now)
+	missed := s.looked(f, &s.calls[i], now)
 	c := s.calls[i]
 	s.calls = slices.Delete(s.calls, i, i+1)
 	var out []wire.Mark
 	for _, op := range s.opsOf(c, true, now) {
 		out = append(out, wire.Mark{Kind: wire.Reply, Op: op, Start: m.Start, End: m.End})
 	}
+	s.owe(f, c, missed, m)
 	return out
 }
 
@@ -117,7 +118,7 @@ func (s *Session) opsOf(c called, replied bool, now lock.Instant) []*lock.Op {
 // unanswered makes ops of the calls that have got no reply, as the session ends.
 func (s *Session) unanswered(now lock.Instant) {
 	for _, c := range s.calls {
-		if s.watcher != nil && c.f != 0 && !c.missed {
+		if s.watcher != nil && c.f != 0 {
 			if l := s.watcher.After(c.Call); l != nil && l.given() {
 				l.told()
 			}

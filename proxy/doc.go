@@ -25,6 +25,9 @@
 // Whoever starts a goroutine here waits for it: Serve returns when its sessions
 // have ended, and Runner.Run when its workers have.
 //
+// What a witness tells of a call whose reply has gone on (late.go) changes what is
+// recorded of it, at the place that the call had, and nothing else.
+//
 // The package understands no protocol (proxy/resp and proxy/pgwire do), makes
 // no rule (fault does), stops no process itself (freezer does) and judges
 // nothing (probe/check does).

@@ -159,6 +159,28 @@ func (e *Engine) Reply(c *conn, op *lock.Op, holdable bool, now lock.Instant) *G
 	return e.moment(c, fault.After, op, now)
 }
 
+// Reserve keeps a place for n ops of a session that may come to be known later:
+// n numbers for their requests and, behind these, n for their replies. It returns the first, and whose the session is.
+func (e *Engine) Reserve(c *conn, n int) (first uint64, actor string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first = e.seq + 1
+	e.seq += 2 * uint64(n)
+	return first, e.label(c)
+}
+
+// Amended takes an op of which more has come to be known than when it was shown,
+// or which comes to be known at all. It is too late for the ledger, which is told
+// of things in their order.
+func (e *Engine) Amended(op *lock.Op) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.clocks.place(op)
+	if op.Outcome == lock.Granted || op.Kind == lock.Store {
+		e.busy.Store(true)
+	}
+}
+
 func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instant) *Gate {
 	if !e.rules {
 		return nil

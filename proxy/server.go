@@ -199,6 +199,7 @@ func (s *Server) connect(ctx context.Context, socket net.Conn, r Route) (client,
 
 func (s *Server) end(d *driver) {
 	now := s.Clock()
+	d.listen()
 	for _, op := range d.session.Close(now) {
 		s.recorder().Op(op)
 	}

@@ -46,6 +46,7 @@ type Session struct {
 	flows   [2]flow
 	asked   []*lock.Op // requests that passed and have no reply, or no end of their transaction; oldest first
 	calls   []called   // that have no reply yet; oldest first
+	owes    []*owed    // calls whose replies went on, and of which more may come to be known
 	watcher Watcher    // nil: nobody tells what calls do
 	blind   func(reason string)
 	done    []*lock.Op // finished, for the recorder
@@ -76,8 +77,9 @@ type arrival struct {
 }
 
 type landing struct {
-	op  *lock.Op
-	end int64
+	op    *lock.Op
+	end   int64
+	place bool // op is an owed's, and goes into no record
 }
 
 // NewSession returns a session on an open connection of the engine. blind is
@@ -96,12 +98,15 @@ func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) Step {
 	f := &s.flows[dir]
 	f.fed += int64(len(chunk))
 	before := len(f.marks)
+	if len(s.owes) > 0 {
+		s.hear(dir == ToUpstream)
+	}
 	if dir == ToUpstream {
 		f.marks, f.clear = s.tracker.Client(chunk, f.marks)
 	} else {
 		f.marks, f.clear = s.tracker.Upstream(chunk, f.marks)
 	}
-	if len(f.marks) == 0 && f.clear == f.fed && len(f.landing) == 0 && !s.stalled() {
+	if len(f.marks) == 0 && f.clear == f.fed && len(f.landing) == 0 && len(s.done) == 0 && !s.stalled() {
 		return f.whole()
 	}
 	f.arrived = append(f.arrived, arrival{f.fed, now})
@@ -279,7 +284,7 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 			s.watcher.Replied(m.Op)
 		}
 		if s.forget(m.Op) {
-			f.landing = append(f.landing, landing{m.Op, m.End})
+			f.landing = append(f.landing, landing{op: m.Op, end: m.End})
 		}
 	case wire.Settle:
 		// One that is still to be delivered is finished there.
@@ -347,18 +352,28 @@ func (s *Session) Sent(dir Direction, now lock.Instant) []*lock.Op {
 		if !gone {
 			l.op.D = now
 		}
-		s.deliver(l.op)
+		s.deliver(l)
 	}
 	f.landing = keep
+	if len(s.owes) > 0 {
+		s.hear(false)
+	}
 	return s.take()
 }
 
-func (s *Session) deliver(op *lock.Op) {
-	if unsettled(op) {
-		s.asked = append(s.asked, op)
+func (s *Session) deliver(l landing) {
+	if unsettled(l.op) {
+		s.asked = append(s.asked, l.op)
 		return
 	}
-	s.done = append(s.done, op)
+	s.finish(l)
+}
+
+// finish has an op go into the record, unless it is held back.
+func (s *Session) finish(l landing) {
+	if !s.holds(l.op) && !l.place {
+		s.done = append(s.done, l.op)
+	}
 }
 
 // unsettled reports whether an op still waits for the end of its implicit
@@ -388,7 +403,11 @@ func (s *Session) Close(now lock.Instant) []*lock.Op {
 		s.watcher.Closed()
 	}
 	for _, l := range s.flows[ToClient].landing {
-		s.done = append(s.done, l.op)
+		s.finish(l)
+	}
+	s.hear(false)
+	for len(s.owes) > 0 {
+		s.settleFor(s.owes[0])
 	}
 	for _, op := range s.asked {
 		if op.Outcome == lock.Pending || (unsettled(op) && op.Outcome == lock.Done) {

@@ -37,8 +37,8 @@ type Watcher interface {
 	// After is asked when a call's reply is whole, which waits for the look; nil:
 	// there is nothing to tell.
 	After(c wire.Call) *Look
-	// Missed is told that a look at a call has not been given in time: it is not
-	// waited for any more.
+	// Missed is told that a look at a call has not been given in time: nobody waits
+	// for it any more, but what a look after the call tells is still heard.
 	Missed(c wire.Call)
 	// Passed is told of an op that is being forwarded.
 	Passed(op *lock.Op)
@@ -50,7 +50,8 @@ type Watcher interface {
 
 // A Look is what a witness will have seen. It is given once.
 type Look struct {
-	gate *Gate
+	gate    *Gate
+	lasting bool
 
 	mu   sync.Mutex
 	tell func()
@@ -59,8 +60,15 @@ type Look struct {
 // NewLook returns a look that is to be given.
 func NewLook() *Look { return &Look{gate: newGate()} }
 
+// Lasting says that what will be told is true however late it comes. What is told
+// of another look must be told before the session sends any more.
+func (l *Look) Lasting() *Look {
+	l.lasting = true
+	return l
+}
+
 // Give ends the waiting. tell puts what was seen into the call, and is called
-// under the session's lock, unless it comes too late; nil: nothing was.
+// under the session's lock, unless nobody listens any more; nil: nothing was.
 func (l *Look) Give(tell func()) {
 	l.mu.Lock()
 	l.tell = tell

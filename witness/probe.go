@@ -51,6 +51,7 @@ type probing struct {
 	look   *proxy.Look
 	others []*lock.Op // that may have got to its keys since
 	spoilt bool       // what the looks say is not the call's doing alone
+	unseen bool       // it went ahead without a look
 }
 
 // A touching is a session as a prober sees it. It implements [proxy.Watcher].
@@ -148,10 +149,10 @@ func (p *prober) admit() {
 	}
 }
 
-// meets notes another command on the call's keys. Those of its own session are it,
-// as its text suggests it, or do not come between.
+// meets notes another command on the call's keys, which may be one of its own
+// session that was sent along with it. The call itself, as its text suggests it, is none.
 func (v *probing) meets(op *lock.Op) {
-	if op.Session != v.call.Session {
+	if op.Session != v.call.Session || op.Verb != v.call.Verb {
 		v.others = append(v.others, op)
 	}
 }
@@ -164,6 +165,8 @@ func (p *prober) taken(r resp.Ref, v *probing) bool {
 			continue
 		}
 		switch {
+		case o.unseen:
+			v.spoilt = true
 		case o.since.IsZero():
 			if slices.Index(p.line, o) < slices.Index(p.line, v) {
 				return true
@@ -182,6 +185,9 @@ func (p *prober) taken(r resp.Ref, v *probing) bool {
 func (p *prober) looked(v *probing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if v.unseen {
+		return
+	}
 	if !v.before.ok {
 		p.end(v)
 	}
@@ -197,7 +203,7 @@ func (t *touching) After(c wire.Call) *proxy.Look {
 	if v == nil {
 		return nil
 	}
-	if !v.call.Ran() || v.call.Queued() || v.since.IsZero() {
+	if v.unseen || !v.call.Ran() || v.call.Queued() || v.since.IsZero() {
 		p.end(v)
 		return nil
 	}
@@ -269,9 +275,22 @@ func (t *touching) Missed(c wire.Call) {
 	t.p.say.count(Late)
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	if v := t.p.calls[c]; v != nil {
-		t.p.end(v)
+	if v := t.p.calls[c]; v != nil && v.after == nil {
+		t.p.overlook(v)
 	}
+}
+
+// overlook has a call go ahead without a look: what others have done to its keys
+// until it is answered may be its doing.
+func (p *prober) overlook(v *probing) {
+	v.unseen = true
+	p.line = without(p.line, v)
+	for _, o := range p.calls {
+		if o != v && !o.since.IsZero() && slices.ContainsFunc(o.refs, func(r resp.Ref) bool { return slices.Contains(v.refs, r) }) {
+			o.spoilt = true
+		}
+	}
+	p.admit()
 }
 
 // Passed implements proxy.Watcher.
@@ -297,6 +316,9 @@ func (t *touching) Replied(op *lock.Op) {
 	p, ref := t.p, resp.Ref{DB: op.DB, Key: op.Key}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if op.Proto == lock.Redis && op.Kind == lock.Acquire && op.Outcome == lock.Granted {
+		p.shadow.Took(ref, op.Token)
+	}
 	list := slices.DeleteFunc(p.under[ref], func(o *lock.Op) bool { return o == op })
 	if len(list) == 0 {
 		delete(p.under, ref)

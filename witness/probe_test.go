@@ -95,7 +95,8 @@ func TestOthersBetweenTheLooks(t *testing.T) {
 		{"one who was refused", nil, taken, "", released},
 		{"one who removes it", nil, removed, "", ""},
 		{"one who is about to remove it", removed, nil, "", ""},
-		{"the call itself", nil, &lock.Op{Session: 1, Proto: lock.Redis, Kind: lock.Release, Key: "a"}, "", released},
+		{"the call itself", nil, &lock.Op{Session: 1, Proto: lock.Redis, Kind: lock.Release, Verb: "EVALSHA", Key: "a"}, "", released},
+		{"one sent along with it", nil, &lock.Op{Session: 1, Proto: lock.Redis, Kind: lock.Release, Verb: "DEL", Key: "a"}, "", ""},
 		{"one elsewhere", nil, &lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Release, Key: "b"}, "", released},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,5 +182,78 @@ func TestCallsThatAreLeftAlone(t *testing.T) {
 	}
 	if c := d.ran(1, "EVALSHA", none, "1", "a"); !d.w.takes(c) {
 		t.Error("a script whose text is not known is not")
+	}
+}
+
+// A call that goes ahead without a look may have done what is found at its keys
+// until it is answered.
+func TestCallsWithoutALookSpoilOthers(t *testing.T) {
+	for name, run := range map[string]func(d *desk, first, second wire.Call) string{
+		"that wait": func(d *desk, first, second wire.Call) string {
+			d.before(first)
+			d.answer("token-of-a")
+			d.before(second)
+			d.w.Missed(second)
+			return d.after(first, "")
+		},
+		"that are under way": func(d *desk, first, second wire.Call) string {
+			d.before(second)
+			d.w.Missed(second)
+			<-d.p.looker.queue
+			d.before(first)
+			d.answer("token-of-a")
+			return d.after(first, "")
+		},
+		"that are done": func(d *desk, first, second wire.Call) string {
+			d.before(second)
+			d.w.Missed(second)
+			<-d.p.looker.queue
+			d.w.After(second)
+			d.before(first)
+			d.answer("token-of-a")
+			return d.after(first, "")
+		},
+	} {
+		want := map[bool]string{true: "release a done 0s probe"}[name == "that are done"]
+		d := newDesk(t, true)
+		first, second := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a"), d.ran(2, "EVALSHA", none, "1", "a", "token-of-b")
+		if got := run(d, first, second); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		if len(d.p.looker.queue) != 0 {
+			t.Errorf("%s: more is asked", name)
+		}
+	}
+}
+
+// What a look after a call finds is told however late it comes.
+func TestALateLookIsTold(t *testing.T) {
+	d := newDesk(t, true)
+	c := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a")
+	d.before(c)
+	d.answer("token-of-a")
+	l := d.w.After(c)
+	d.w.Missed(c)
+	c.Resolve(true)
+	later := c.Later(true)
+	d.answer("")
+	if l.Take(); !later.Known() || len(d.p.calls) != 0 {
+		t.Fatalf("it is known: %v, %d calls are left over", later.Known(), len(d.p.calls))
+	}
+	if got := describe(later.Amend(nil)); got != "release a done 0s probe" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A lock that a plain command has taken is one to scripts, too: what they are
+// refused is seen.
+func TestLocksOfPlainCommandsAreKnown(t *testing.T) {
+	d := newDesk(t, true)
+	d.w.Replied(&lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Acquire, Key: "a", Outcome: lock.Granted, Token: testHash.Of([]byte("token-of-b"))})
+	c := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a")
+	d.before(c)
+	d.answer("token-of-b")
+	if got := d.after(c, "token-of-b"); got != "other a not-held 0s probe" {
+		t.Errorf("got %q", got)
 	}
 }

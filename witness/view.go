@@ -120,7 +120,7 @@ func (e *eye) After(c wire.Call) *proxy.Look {
 		e.drop(v)
 		return nil
 	}
-	v.look = proxy.NewLook()
+	v.look = proxy.NewLook().Lasting()
 	if v.done {
 		e.drop(v)
 		v.give()
@@ -136,16 +136,8 @@ func (e *eye) After(c wire.Call) *proxy.Look {
 	return v.look
 }
 
-// Missed implements proxy.Watcher. The call's line is still waited for, since
-// keys are followed by it.
-func (e *eye) Missed(c wire.Call) {
-	e.m.say.count(Late)
-	e.m.mu.Lock()
-	defer e.m.mu.Unlock()
-	if v := e.of(c); v != nil {
-		v.look = nil
-	}
-}
+// Missed implements proxy.Watcher. The call's line is still waited for.
+func (e *eye) Missed(wire.Call) { e.m.say.count(Late) }
 
 // Passed implements proxy.Watcher.
 func (e *eye) Passed(op *lock.Op) {

@@ -33,6 +33,21 @@ type Call interface {
 	// already, which are not among the ops returned. It is called once: when the
 	// reply is whole, or the session has ended without one.
 	Resolve(replied bool) []*lock.Op
+	// Later is what more may come to be known, once the call is resolved with a
+	// reply; nil: nothing. unheard says that a witness is still to tell of it.
+	Later(unheard bool) Later
+}
+
+// A Later is a call whose reply goes on before all is known of it. It does not
+// change the ops that it has come to so far, which others may read by then.
+type Later interface {
+	// Ops returns those of them of which more may come to be known.
+	Ops() []*lock.Op
+	// Known reports whether more is known by now.
+	Known() bool
+	// Amend completes copies of these ops, in their order, by what is known, and
+	// returns what the call has come to beside them. It is called once, and last.
+	Amend(copies []*lock.Op) []*lock.Op
 }
 
 // A Mark is one thing found in a stream, at [Start, End).

@@ -43,6 +43,10 @@ func (c *Call) PID() int32 { return c.tracker.BackendPID() }
 // answered: all of them, before it is asked to do anything else.
 func (c *Call) Told(held []Advisory) { c.told, c.known = held, true }
 
+// Later implements [wire.Call]: what a backend holds by then says nothing of the
+// statement any more.
+func (c *Call) Later(bool) wire.Later { return nil }
+
 // Resolve implements [wire.Call]. The ops that it returns are of locks beyond
 // those that the statement's calls stand for: one call may take several.
 func (c *Call) Resolve(replied bool) []*lock.Op {

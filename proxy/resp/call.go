@@ -29,18 +29,18 @@ type Call struct {
 
 	queued   bool
 	upstream string
-	keys     *keySet
+	scripts  *Scripts
 	size     int        // bytes of the words
 	ops      []*lock.Op // that requests were marked for
 	reply    answer
 	ran      bool
 	effect   *Effect
+	nameless []*lock.Op // refused, and not known for what
 }
 
 var _ wire.Call = (*Call)(nil)
 
-// Tell takes in what a witness has seen the call do. It is called at most once,
-// and before Resolve.
+// Tell takes in what a witness has seen the call do. It is called at most once.
 func (c *Call) Tell(e Effect) { c.effect = &e }
 
 // Queued reports, once the reply is whole, whether the call was one of a
@@ -68,7 +68,7 @@ func (t *Tracker) addCall(e *entry) {
 	if e.more == nil || e.more.ask == nil {
 		e.set(&ask{})
 	}
-	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), Known: t.script.tells(), upstream: t.opt.Upstream, keys: &t.opt.Scripts.keys, ops: e.ops()}
+	c := &Call{Session: t.opt.Session, DB: t.asked, Verb: r.plan.cmd.name, Script: t.scriptName(), Known: t.script.tells(), upstream: t.opt.Upstream, scripts: t.opt.Scripts, ops: e.ops()}
 	t.keepWords(c, int(n))
 	e.more.ask.call = c
 }
@@ -136,29 +136,36 @@ func (t *Tracker) byRole() *ask {
 // Resolve makes ops of what the witness has told, completes those that requests
 // were marked for, and returns the others; see [wire.Call].
 func (c *Call) Resolve(bool) []*lock.Op {
+	out := c.resolve(c.ops)
+	c.nameless = namelessOf(out)
+	return out
+}
+
+// resolve completes own, which stand for the ops that requests were marked for.
+func (c *Call) resolve(own []*lock.Op) []*lock.Op {
 	if c.effect == nil {
 		return nil
 	}
 	var out []*lock.Op
-	met := make([]bool, len(c.ops))
+	met := make([]bool, len(own))
 	for i := range c.effect.Ops {
 		told := &c.effect.Ops[i]
 		if !c.issued(told) {
 			continue
 		}
 		if told.Outcome == lock.Granted {
-			c.keys.add(told.DB, told.Key)
+			c.scripts.keys.add(told.DB, told.Key)
 		}
-		if at := c.suits(told, met); at >= 0 {
+		if at := suits(own, told, met); at >= 0 {
 			met[at] = true
-			become(c.ops[at], told)
+			become(own[at], told)
 			continue
 		}
 		op := *told
 		op.Session, op.Upstream, op.Proto, op.Verb = c.Session, c.upstream, lock.Redis, c.Verb
 		out = append(out, &op)
 	}
-	for i, op := range c.ops {
+	for i, op := range own {
 		if !met[i] && c.ran {
 			c.belie(op)
 		}
@@ -167,8 +174,8 @@ func (c *Call) Resolve(bool) []*lock.Op {
 }
 
 // suits returns which of the ops that requests were marked for is the one told.
-func (c *Call) suits(told *lock.Op, met []bool) int {
-	for i, op := range c.ops {
+func suits(own []*lock.Op, told *lock.Op, met []bool) int {
+	for i, op := range own {
 		same := op.Kind == told.Kind && op.Key == told.Key && op.DB == told.DB
 		if same && !met[i] && (op.Token.Same(told.Token) || !op.Token.Known() || !told.Token.Known()) {
 			return i
@@ -212,6 +219,12 @@ func (c *Call) belie(op *lock.Op) {
 	}
 	op.FenceKey, op.Fence, op.HasFence = "", 0, false
 	op.Guessed, op.Evidence = false, c.effect.Evidence
+}
+
+// affirmed reports whether the reply looks like that of a success.
+func (c *Call) affirmed() bool {
+	n, whole := c.reply.integer()
+	return whole && n > 0 || c.reply.is("OK")
 }
 
 // issued reports whether an op that was told is one: a number that was counted up

@@ -115,6 +115,42 @@ func TestLooksThatTellLittle(t *testing.T) {
 	}
 }
 
+// A renewal to the end that a key has already leaves nothing to see: that it had
+// success is told by its reply.
+func TestRenewalToTheSameEnd(t *testing.T) {
+	const at = 1_700_000_000_000_000
+	a, b, ends := testHash.Of([]byte(tokA)), testHash.Of([]byte(tokB)), int64(1_700_000_060_000)
+	held := State{Type: String, Value: a, Ends: ends}
+	field := State{Type: Hash, Members: []Member{{Token: b}, {Token: a}}, Ends: ends}
+	for name, tt := range map[string]struct {
+		state State
+		reply string
+		role  lock.Kind
+		want  string
+	}{
+		"renewed":               {held, ":1", lock.Renew, `renew "k" guarded A done until`},
+		"renewed, with OK":      {held, "+OK", lock.Renew, `renew "k" guarded A done until`},
+		"renewed, by a field":   {field, ":1", lock.Renew, `renew "k" guarded A done member until`},
+		"refused":               {held, ":0", lock.Renew, `renew "k" guarded A not-held`},
+		"another's":             {State{Type: String, Value: b, Ends: ends}, ":1", lock.Renew, `renew "k" guarded A not-held`},
+		"refused a release":     {held, ":1", lock.Release, `release "k" guarded A not-held`},
+		"refused what is first": {held, ":0", lock.Other, `other "k" not-held`},
+		"had what is first":     {held, ":1", lock.Other, ``},
+	} {
+		s := NewShadow(testHash, NewScripts())
+		k, c := Ref{Key: "k"}, callOf("x", []string{"k"}, []string{tokA})
+		c.reply.kind, c.reply.n = tt.reply[0], copy(c.reply.buf[:], tt.reply[1:])
+		s.Took(k, b)
+		if tt.role != lock.Other {
+			s.scripts.roles.saw(c.Script, tt.role, 1, 1, false)
+		}
+		e := s.Compare(c, []Sight{{k, tt.state}}, []Sight{{k, tt.state}}, at, at+4000)
+		if got := effects(e); got != inTokens(tt.want) {
+			t.Errorf("%s: got %s, want %s", name, got, inTokens(tt.want))
+		}
+	}
+}
+
 func TestRoles(t *testing.T) {
 	var r roles
 	for i := range 3 * maxScripts {

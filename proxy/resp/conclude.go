@@ -16,7 +16,7 @@ func (x *reckoning) effect() Effect {
 	x.settleReleases()
 	x.leaveWaiting()
 	x.refused()
-	e := Effect{Evidence: x.evidence}
+	e := Effect{Evidence: x.evidence, Asked: x.asked}
 	for _, p := range x.parts[:min(len(x.parts), maxParts)] {
 		p.op.Evidence = x.evidence
 		e.Ops = append(e.Ops, p.op)

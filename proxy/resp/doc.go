@@ -56,7 +56,8 @@
 //
 //   - A witness. With Options.Witnessed each EVAL, EVALSHA and FCALL is a [Call],
 //     marked at its request and ahead of its reply, and its ops are made when the
-//     witness has told what it did ([Call.Tell], [Call.Resolve]). What a witness
+//     witness has told what it did ([Call.Tell], [Call.Resolve]). What is told behind
+//     that completes them for the record ([Call.Later]). What a witness
 //     makes of the commands that a script ran, or of the states of keys before and
 //     after, is a [Shadow]'s to say, which knows no library: it is told by what was
 //     there, what was read first and what was changed.

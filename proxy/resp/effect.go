@@ -82,4 +82,6 @@ type Effect struct {
 	// A look at them, if it comes before any other client has got to them, tells
 	// more: see [Shadow.Settle].
 	Unsure []Ref
+	// Asked is what an op of Kind Other has asked for.
+	Asked Asked
 }

@@ -19,6 +19,7 @@ type reckoning struct {
 	traces   []*trace
 	parts    []*part
 	counters []counter
+	asked    Asked
 }
 
 // A trace is what a call did to one key.

@@ -3,6 +3,7 @@ package resp
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -12,9 +13,10 @@ import (
 // was meant for is told by what others of the same script did. At most 1024 are
 // remembered.
 type roles struct {
-	mu    sync.Mutex
-	known map[string]*role
-	line  []string
+	mu      sync.Mutex
+	known   map[string]*role
+	line    []string
+	version atomic.Uint64 // rises with what is learned
 }
 
 // A role is what calls of one script did.
@@ -47,6 +49,7 @@ func (r *roles) saw(script string, kind lock.Kind, key, token int, member bool) 
 		known = &role{key: key, token: token, member: member}
 		r.add(script, known)
 	}
+	was := *known
 	switch kind {
 	case lock.Acquire:
 		known.acquires = true
@@ -54,6 +57,9 @@ func (r *roles) saw(script string, kind lock.Kind, key, token int, member bool) 
 		known.renews = true
 	case lock.Release:
 		known.releases = true
+	}
+	if *known != was {
+		r.version.Add(1)
 	}
 	if known.key != key {
 		known.key = 0
@@ -131,7 +137,12 @@ func (x *reckoning) refused() {
 		r, _ := x.s.scripts.roles.of(x.call.Script)
 		op := lock.Op{Kind: kind, Outcome: lock.NotHeld, Token: x.asks(r)}
 		op.Member = r.member && k.now.Type != String
+		mine, has := x.stays(k)
 		switch {
+		case has && kind == lock.Renew:
+			op.Outcome, op.Guarded, op.Token, op.Member, op.Until = lock.Done, true, mine, k.now.Type != String, max(0, k.now.Ends)
+		case has && !known && kind == lock.Other:
+			continue // not refused, and it may have done nothing
 		case kind == lock.Acquire && len(x.parts) > 0:
 			continue
 		case kind == lock.Acquire && r.renews && x.s.keys[k.key].held(op.Token):
@@ -140,9 +151,28 @@ func (x *reckoning) refused() {
 			op.Outcome, op.NX = lock.Refused, true
 		case known:
 			op.Guarded = true
+		default:
+			x.askedOf(k)
 		}
 		x.add(k, op)
 	}
+}
+
+// stays returns the token that a call has given and that the key has before and
+// after it: to move its end to where it is leaves no trace between two looks.
+func (x *reckoning) stays(k *trace) (lock.Value, bool) {
+	if x.evidence != lock.FromProbe || !x.call.affirmed() {
+		return lock.Value{}, false
+	}
+	if k.now.Type == String {
+		return k.now.Value, x.given(k.now.Value)
+	}
+	for _, m := range k.now.Members {
+		if x.given(m.Token) {
+			return m.Token, true
+		}
+	}
+	return lock.Value{}, false
 }
 
 // asks returns the token of a call that is refused.
@@ -154,6 +184,25 @@ func (x *reckoning) asks(r role) lock.Value {
 		return x.s.hash.Of(x.call.Args[arg])
 	}
 	return lock.Value{}
+}
+
+// askedOf notes what a call asks for of which it is not known what that is for.
+func (x *reckoning) askedOf(k *trace) {
+	if x.asked.Args == nil {
+		x.asked = Asked{Args: []lock.Value{}, Plain: true}
+		for _, arg := range x.call.Args[:min(len(x.call.Args), mostAsked)] {
+			x.asked.Args = append(x.asked.Args, x.hashed(arg))
+		}
+	}
+	x.asked.Plain = x.asked.Plain && k.now.Type == String
+}
+
+// hashed returns the hash of an argument; none if it was not kept.
+func (x *reckoning) hashed(arg []byte) lock.Value {
+	if arg == nil || x.s.hash == nil {
+		return lock.Value{}
+	}
+	return x.s.hash.Of(arg)
 }
 
 // meant says what a call is for of which only readings show.

@@ -29,6 +29,8 @@ type Scripts struct {
 	roles roles
 	keys  keySet
 
+	nameless atomic.Int64 // calls that wait for what tells what they were for
+
 	functions     map[string]*program // by name
 	functionBytes int
 }

@@ -117,6 +117,13 @@ func (s *Shadow) evict() {
 	}
 }
 
+// Took says that a key was taken as a lock by a command that no call has run.
+func (s *Shadow) Took(k Ref, token lock.Value) {
+	sh := s.shade(k)
+	sh.lock = true
+	sh.hold(token)
+}
+
 // Run takes in a command that no script has run.
 func (s *Shadow) Run(c *Command) {
 	a := applying{s: s, db: c.DB, ms: c.At / 1000, tell: s.noteLock}
