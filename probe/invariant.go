@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,21 +17,25 @@ import (
 
 // The kinds of invariant, which are also the names of their flags.
 const (
-	CounterKind = "counter"
-	FenceKind   = "fence"
+	CounterKind  = "counter"
+	FenceKind    = "fence"
+	MonotoneKind = "monotone"
 )
 
 // undefinedTable is the SQLSTATE of a query whose table does not exist.
 const undefinedTable = "42P01"
 
-// ParseInvariant reads an invariant of the given kind, "counter" or "fence",
+// Kinds lists the kinds of invariant.
+func Kinds() []string { return []string{CounterKind, FenceKind, MonotoneKind} }
+
+// ParseInvariant reads an invariant of the given kind, one of [Kinds],
 // from its query. `SELECT col FROM t WHERE ...` also gives Table and Column,
 // spelled as ops spell them: without quotes, in lower case unless quoted. Any
 // other query is kept as it is, with both empty. An error names the flag
-// (--counter or --fence) and what was expected.
+// (--counter, --fence or --monotone) and what was expected.
 func ParseInvariant(kind, sql string) (check.Invariant, error) {
-	if kind != CounterKind && kind != FenceKind {
-		return check.Invariant{}, fmt.Errorf("invariant kind %q: expected counter or fence", kind)
+	if !slices.Contains(Kinds(), kind) {
+		return check.Invariant{}, fmt.Errorf("invariant kind %q: expected one of %s", kind, strings.Join(Kinds(), ", "))
 	}
 	q, err := parseQuery(sql)
 	if err != nil {

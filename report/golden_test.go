@@ -79,11 +79,14 @@ func doubts() Run {
 	r.Result.Counters = []check.Counter{
 		{Table: "counter", Column: "value", Acknowledged: 7, Unknown: 2, Unbounded: true, Epochs: 1},
 		{Query: "SELECT 1", Acknowledged: 7}, {Name: "orders"},
+		{Name: "parcels", Unbounded: true, GivenUp: "its writes are of several rows"},
 	}
+	r.Result.Risings = []check.Rising{{Table: "offsets", Column: "last", Start: 3, End: 5, Highest: 9, Falls: 1, Known: true}, {Query: "SELECT max(id) FROM t"}}
 	r.Result.Fences = []check.FenceFigure{{Query: "SELECT fence FROM counter", Table: "counter", Column: "fence"},
 		{Name: "epoch", Table: "ledger", Column: "epoch"}}
 	f := &r.Result.Facts
 	f.Unattributed, f.Unsettled = 3, 1
+	f.Limits = []check.Limit{{What: "terms that went on for longer than the judge keeps ops", N: 2}}
 	f.Locks = []check.LockFact{lockOf("mixed", 2, 0, time.Second), lockOf("two", 2, time.Second, 90*time.Second),
 		lockOf("none", 2, 0), lockOf("unheard", 0), {Lock: "once", Grants: 1, Marker: true}}
 	f.Tables = []check.TableFact{{Table: "bare", Reads: 1}}
@@ -98,6 +101,9 @@ func doubts() Run {
 func fenceFigures() Run {
 	return with(fenced(), add(verdict("LF105", check.Proven, true, 1, "Fence 3 was accepted after fence 4.")), func(r *Run) {
 		r.Result.Facts.Locks[0].Fences, r.Result.Facts.Locks[0].FenceKey = 321, "fence:counter"
+		r.Result.Risings = []check.Rising{{Table: "offsets", Column: "last", Highest: 5, Known: true}}
+		r.Result.Counters = append(r.Result.Counters, check.Counter{Name: "parcels", GivenUp: "its writes are of several rows"})
+		r.Result.Facts.Limits = []check.Limit{{What: "terms that went on for longer than the judge keeps ops", N: 2}}
 		r.Result.Facts.Tables[0].Fence = "fence"
 		r.Result.Fences = []check.FenceFigure{
 			{Name: "fence", Query: "SELECT fence FROM counter WHERE id = 1", Table: "counter", Column: "fence",
@@ -445,7 +451,7 @@ func TestReportFieldsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []any{fields, fields["facts"], fields["counter"], fields["injections"], fields["command"],
-		fields["verdicts"].([]any)[0], fields["rules"].([]any)[0], fields["fences"].([]any)[0]} {
+		fields["verdicts"].([]any)[0], fields["rules"].([]any)[0], fields["fences"].([]any)[0], fields["monotone"].([]any)[0]} {
 		for name := range part.(map[string]any) {
 			if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") {
 				t.Errorf("%s is not explained", name)

@@ -26,6 +26,7 @@ type jsonReport struct {
 	Counter    *jsonCounter   `json:"counter"`
 	Counters   []jsonCounter  `json:"counters"`
 	Fences     []jsonFence    `json:"fences"`
+	Risings    []jsonRising   `json:"monotone"`
 	Verdicts   []jsonVerdict  `json:"verdicts"`
 	Facts      jsonFacts      `json:"facts"`
 	Map        []jsonMap      `json:"map"`
@@ -61,6 +62,25 @@ type jsonCounter struct {
 	Victims      int    `json:"victims"`
 	Epochs       int    `json:"epochs"`
 	GivenUp      string `json:"given_up,omitempty"`
+}
+
+// A jsonLimit is one that the judge met.
+type jsonLimit struct {
+	What string `json:"what"`
+	N    int    `json:"n"`
+}
+
+// A jsonRising has null for a row that was not read.
+type jsonRising struct {
+	Name    string `json:"name,omitempty"`
+	Query   string `json:"query,omitempty"`
+	Table   string `json:"table"`
+	Column  string `json:"column"`
+	Known   bool   `json:"known"`
+	Start   *int64 `json:"start"`
+	End     *int64 `json:"end"`
+	Highest int64  `json:"highest"`
+	Falls   int    `json:"falls"`
 }
 
 // A jsonFence has null for a row that was not read.
@@ -133,6 +153,7 @@ type jsonFacts struct {
 
 	Guessed  int            `json:"guessed,omitempty"`
 	Believed int            `json:"believed,omitempty"`
+	Limits   []jsonLimit    `json:"limits,omitempty"`
 	Unproven []jsonUnproven `json:"unproven,omitempty"`
 }
 
@@ -246,6 +267,7 @@ func toJSON(r Run) jsonReport {
 		Failing: list(o.Failing), Missing: list(o.Missing),
 		Counters:   each(r.Result.Counters, toJSONCounter),
 		Fences:     each(r.Result.Fences, toJSONFence),
+		Risings:    each(r.Result.Risings, toJSONRising),
 		Verdicts:   each(groups(r), r.toJSONVerdict),
 		Facts:      r.toJSONFacts(),
 		Map:        each(r.Result.Map, toJSONMap),
@@ -276,6 +298,14 @@ func toJSONCounter(c check.Counter) jsonCounter {
 	}
 	if c.Known {
 		j.Start, j.End, j.Change, j.NetDeficit = &c.Start, &c.End, &c.Change, &c.NetDeficit
+	}
+	return j
+}
+
+func toJSONRising(m check.Rising) jsonRising {
+	j := jsonRising{Name: m.Name, Query: m.Query, Table: m.Table, Column: m.Column, Known: m.Known, Highest: m.Highest, Falls: m.Falls}
+	if m.Known {
+		j.Start, j.End = &m.Start, &m.End
 	}
 	return j
 }
@@ -318,6 +348,7 @@ func (r Run) toJSONFacts() jsonFacts {
 		Locks: each(f.Locks, toJSONLock), Tables: each(f.Tables, toJSONTable),
 		Overlaps: each(f.Overlaps, r.toJSONOverlap),
 		Guessed:  f.Guessed, Believed: f.Believed,
+		Limits:   each(f.Limits, func(l check.Limit) jsonLimit { return jsonLimit(l) }),
 		Unproven: each(r.unproven(), func(u unproven) jsonUnproven { return jsonUnproven{u.table, u.column, u.writes, u.flag} }),
 	}
 }

@@ -20,8 +20,16 @@ func (r Run) unknownFigures() []string {
 		return nil
 	}
 	for _, c := range r.Result.Counters {
-		if !c.Known {
+		switch {
+		case c.GivenUp != "":
+			out = append(out, "counter "+counterName(c)+" could not be summed, since "+c.GivenUp)
+		case !c.Known:
 			out = append(out, "counter "+counterName(c)+" could not be read")
+		}
+	}
+	for _, m := range r.Result.Risings {
+		if !m.Known {
+			out = append(out, "monotone "+risingName(m)+" could not be read")
 		}
 	}
 	for _, f := range r.Result.Fences {
@@ -49,6 +57,9 @@ func (r Run) notSeen() []string {
 	if f := r.Result.Facts; f.Guessed > 0 {
 		lines = append(lines, fmt.Sprintf("%s of scripts whose text was not seen, read off their arguments: %d carry the token of a lock, "+
 			"and count as its release or renewal; what rests on one is LIKELY at most", many(f.Guessed, "call"), f.Believed))
+	}
+	for _, l := range r.Result.Facts.Limits {
+		lines = append(lines, fmt.Sprintf("a limit was met: %d %s", l.N, l.What))
 	}
 	return append(lines, r.Blind...)
 }

@@ -154,7 +154,7 @@ func (r Run) verdictCases(o Outcome) []junitCase {
 // lookedFor reports whether the judge looks for the code at each lock, so that
 // its absence says something.
 func lookedFor(c Code) bool {
-	return slices.Contains([]string{"LF101", "LF102", "LF103", "LF104", "LF105", "LF301", "LF305", "LF308", "LF309"}, c.Code)
+	return slices.Contains([]string{"LF101", "LF102", "LF103", "LF104", "LF105", "LF106", "LF107", "LF202", "LF301", "LF302", "LF303", "LF305", "LF308", "LF309"}, c.Code)
 }
 
 // lockNames is every lock with a verdict, and the others up to a bound. Verdicts
@@ -262,13 +262,16 @@ func (r Run) invariantCases(gs []group) []junitCase {
 	for _, c := range r.Result.Counters {
 		out := junitCase{Class: "lockfaultd.invariants", Name: plain(counterName(c))}
 		lines := strings.Join(counterLines(c), "\n")
-		if !c.Known {
+		switch {
+		case c.GivenUp != "":
+			out.Skipped = note("", "could not be summed", lines)
+		case !c.Known:
 			out.Skipped = note("", "could not be read", strings.Join(r.Unread, "\n"))
-		} else {
+		default:
 			out.Out = lines
 		}
 		for _, g := range gs {
-			if g.fails && invariantCode(g.Code) && (len(g.Tables) == 0 || slices.Contains(g.Tables, c.Table)) {
+			if g.fails && g.Code == "LF403" && (len(g.Tables) == 0 || slices.Contains(g.Tables, c.Table)) {
 				out.Failure, out.Skipped = note(g.Code, g.Level+" "+g.title(), lines+"\n"+bodyOf(g)), nil
 			}
 		}
@@ -277,7 +280,24 @@ func (r Run) invariantCases(gs []group) []junitCase {
 	for _, f := range r.Result.Fences {
 		cases = append(cases, r.fenceCase(f, gs))
 	}
+	for _, m := range r.Result.Risings {
+		cases = append(cases, r.risingCase(m, gs))
+	}
 	return cases
+}
+
+// risingCase is that a number never falls, which LF404 says of it.
+func (r Run) risingCase(m check.Rising, gs []group) junitCase {
+	c := junitCase{Class: "lockfaultd.invariants", Name: plain("monotone " + risingName(m)), Out: risingLine(m)}
+	if !m.Known {
+		c.Skipped = note("", "could not be read", strings.Join(r.Unread, "\n"))
+	}
+	for _, g := range gs {
+		if g.fails && g.Code == "LF404" && (len(g.Tables) == 0 || slices.Contains(g.Tables, m.Table)) {
+			c.Failure, c.Skipped = note(g.Code, g.Level+" "+g.title(), risingLine(m)+"\n"+bodyOf(g)), nil
+		}
+	}
+	return c
 }
 
 // fenceCase is that a fence only rises, which LF105 says of the row.

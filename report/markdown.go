@@ -95,6 +95,10 @@ func (m *markdown) figures(r Run) {
 		m.line("")
 		m.line("**fence** %s: %s", cellText(fenceName(f)), cellText(fenceLine(f)))
 	}
+	for _, g := range r.Result.Risings {
+		m.line("")
+		m.line("**monotone** %s: %s", cellText(risingName(g)), cellText(risingLine(g)))
+	}
 	for _, line := range r.notSeen() {
 		m.line("")
 		m.line("**not seen** %s", cellText(line))

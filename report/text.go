@@ -32,6 +32,7 @@ func Text(w io.Writer, r Run) error {
 	textVerdicts(p, r)
 	textCounters(p, r)
 	textFences(p, r.Result.Fences)
+	textRisings(p, r.Result.Risings)
 	textBlind(p, r)
 	textEnd(p, r)
 	return p.err

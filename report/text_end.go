@@ -107,6 +107,29 @@ func fell(f check.FenceFigure) string {
 	return "never lower than before"
 }
 
+func textRisings(p *page, list []check.Rising) {
+	for _, m := range list {
+		p.raw("")
+		p.put("monotone", 2, risingName(m))
+		p.sub(margin, risingLine(m))
+	}
+}
+
+func risingName(m check.Rising) string {
+	return counterName(check.Counter{Name: m.Name, Query: m.Query, Table: m.Table, Column: m.Column})
+}
+
+func risingLine(m check.Rising) string {
+	said := "it could not be read"
+	if m.Known {
+		said = fmt.Sprintf("%d to %d, at most %d", m.Start, m.End, m.Highest)
+	}
+	if m.Falls > 0 {
+		return said + "; " + times(m.Falls) + " lower than before"
+	}
+	return said + "; never seen lower than before"
+}
+
 func textBlind(p *page, r Run) {
 	if lines := r.notSeen(); len(lines) > 0 {
 		p.raw("")

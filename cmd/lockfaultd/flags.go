@@ -83,17 +83,18 @@ type options struct {
 	verbose    bool
 
 	// run alone
-	command  []string
-	given    []string // the flags as typed, to say how to repeat the run
-	counters cli.StringSlice
-	fences   cli.StringSlice
-	env      cli.StringSlice
-	database string
-	timeout  time.Duration
-	expect   cli.StringSlice
-	failOn   string
-	accept   string
-	junit    string
+	command   []string
+	given     []string // the flags as typed, to say how to repeat the run
+	counters  cli.StringSlice
+	fences    cli.StringSlice
+	monotones cli.StringSlice
+	env       cli.StringSlice
+	database  string
+	timeout   time.Duration
+	expect    cli.StringSlice
+	failOn    string
+	accept    string
+	junit     string
 }
 
 func newOptions() *options { return &options{} }
@@ -173,6 +174,7 @@ func (o *options) runFlags() []cli.Flag {
 		o.verboseFlag("log each connection and injection"),
 		&cli.StringSliceFlag{Name: "counter", Usage: "a number that must rise by what was acknowledged: `SQL`, such as 'SELECT value FROM counter WHERE id = 1'", Destination: &o.counters, Category: "invariants"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "a fence that must never fall: `SQL`", Destination: &o.fences, Category: "invariants"},
+		&cli.StringSliceFlag{Name: "monotone", Usage: "a number that must never fall, by whatever it moves: `SQL`", Destination: &o.monotones, Category: "invariants"},
 		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants", Action: notEmpty("database")},
 		&cli.StringSliceFlag{Name: "env", Usage: "rewrite the variable `NAME` too", Destination: &o.env, Category: "command"},
 		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
@@ -286,7 +288,7 @@ func (o *options) addInvariants(s *setup) error {
 	for _, k := range []struct {
 		kind string
 		sqls []string
-	}{{"counter", o.counters.Value()}, {"fence", o.fences.Value()}} {
+	}{{"counter", o.counters.Value()}, {"fence", o.fences.Value()}, {"monotone", o.monotones.Value()}} {
 		for _, sql := range k.sqls {
 			inv, err := invariant(k.kind, sql)
 			if err != nil {

@@ -26,6 +26,7 @@ func judgeFlags() []cli.Flag {
 		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where the invariants stand now"},
 		&cli.StringSliceFlag{Name: "counter", Usage: "`SQL` of a number that must move by what was acknowledged; repeatable"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "`SQL` of a fence, which must only rise; repeatable"},
+		&cli.StringSliceFlag{Name: "monotone", Usage: "`SQL` of a number that must never fall, by whatever it moves; repeatable"},
 		&cli.StringSliceFlag{Name: "lock", Usage: "`KEY=TABLE[.FENCE]` that a lock protects; repeatable"},
 		&cli.StringFlag{Name: "accept", Usage: "`FILE` (YAML) of known findings, which fail nothing"},
 	}
@@ -131,7 +132,7 @@ func (j *judged) keep(e history.Entry) {
 
 func invariantsOf(c *cli.Context) ([]check.Invariant, error) {
 	var all []check.Invariant
-	for _, kind := range []string{probe.CounterKind, probe.FenceKind} {
+	for _, kind := range probe.Kinds() {
 		for _, sql := range c.StringSlice(kind) {
 			inv, err := probe.ParseInvariant(kind, sql)
 			if err != nil {

@@ -74,6 +74,9 @@ func writeVerdicts(w io.Writer, run report.Run) error {
 		p.line("fence %s: %d to %d, %d writes accepted, %d rejected, %d regressions",
 			place(g.Name, g.Table, g.Column), g.Lowest, g.Highest, g.Accepted, g.Rejected, g.Regressions)
 	}
+	for _, m := range r.Risings {
+		p.rising(m)
+	}
 	return p.err
 }
 
@@ -126,6 +129,15 @@ func (p *printer) counter(c check.Counter) {
 	p.line("counter %s: acknowledged %d, change %d (from %d to %d), net deficit %d",
 		name, c.Acknowledged, c.Change, c.Start, c.End, c.NetDeficit)
 	p.line("  %d writes from a stale base, %d victims, %d without an answer", c.StaleBase, c.Victims, c.Unknown)
+}
+
+func (p *printer) rising(m check.Rising) {
+	name := place(m.Name, m.Table, m.Column)
+	if !m.Known {
+		p.line("monotone %s: not read, fell %d times", name, m.Falls)
+		return
+	}
+	p.line("monotone %s: from %d to %d, at most %d, fell %d times", name, m.Start, m.End, m.Highest, m.Falls)
 }
 
 // place names a figure by its column where that is known.

@@ -122,7 +122,7 @@ var bad = []struct{ text, want string }{
 	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, name: 'a b'}", `6:65: expected a name of letters, digits and _ - . : /, found ' ' (as a flag: --freeze-before write=1s,name=a b)`},
 	{rule + "{name: x, on: {event: write}, at: before, do: freeze, for: 1s}\n  - {name: x, on: {event: read}, at: before, do: freeze, for: 1s}", `7:12: another rule is named x, expected a name of its own`},
 
-	{"version: 1\ninvariants:\n  - {name: a, kind: sum, query: SELECT 1}", `3:21: expected one of counter, fence, found sum`},
+	{"version: 1\ninvariants:\n  - {name: a, kind: sum, query: SELECT 1}", `3:21: expected one of counter, fence, monotone, found sum`},
 	{"version: 1\ninvariants:\n  - {name: a, kind: counter}", `3:5: the field query is missing`},
 	{"version: 1\ninvariants:\n  - {name: a, kind: fence, query: SELECT 1, lock: z}", `3:51: no lock is named z, expected it to be declared under locks`},
 }

@@ -42,7 +42,7 @@ func Witnesses() []string { return []string{"auto", "monitor", "probe", "none"} 
 // An Invariant is something that must hold of the data.
 type Invariant struct {
 	Name  string
-	Kind  string // "counter" or "fence"
+	Kind  string // "counter", "fence" or "monotone"
 	Query string // SQL that gives one number
 	Lock  string // key of the lock that guards it; "" when none was named
 }
@@ -142,7 +142,7 @@ func (r *reader) invariant(n ast.Node, known locks) Invariant {
 	m := r.mapping(n, "name", "kind", "query", "lock")
 	i := Invariant{
 		Name:  r.scalar(r.need(m, "name")),
-		Kind:  r.oneOf(r.need(m, "kind"), "counter", "fence"),
+		Kind:  r.oneOf(r.need(m, "kind"), "counter", "fence", "monotone"),
 		Query: r.scalar(r.need(m, "query")),
 	}
 	if l := m.get("lock"); l != nil {

@@ -21,6 +21,7 @@ type carry struct {
 	gap    lock.Instant // the last gap
 	pins   int          // terms that went on for longer than ops are kept
 	hung   int          // unanswered ops that were not kept
+	limits [bounds]int  // how often each was met
 	floor  lock.Instant // what began before it is kept no more
 
 	found     []*finding
@@ -43,6 +44,7 @@ type carry struct {
 	highest   map[lockRow]fenced     // of the writes that left the view
 	tallies   []*tally
 	figures   []*fenceTally
+	risings   []*rising
 	tables    map[string]*tableState
 	strayed   map[string]int       // accepted writes by nobody for sure, by table
 	refused   map[string][]refusal // by process, its last refused writes of rows that it has not read again
@@ -68,9 +70,12 @@ func newCarry(setup Setup, known *Survey) *carry {
 	c.ledger.Learn(known.locks)
 	c.ledger.KeepGhosts()
 	for _, inv := range setup.Invariants {
-		if inv.Kind == "fence" {
+		switch inv.Kind {
+		case "fence":
 			c.figures = append(c.figures, newFenceTally(inv))
-		} else {
+		case "monotone":
+			c.risings = append(c.risings, newRising(inv))
+		default:
 			c.tallies = append(c.tallies, newTally(inv))
 		}
 	}
@@ -229,6 +234,7 @@ func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) 
 	f.Count = max(1, f.Count)
 	key := v.Code + string(v.Level) + string(class) + f.Lock
 	if last := c.lastOne[key]; last != nil && (last.filed >= perLock || len(c.found) >= mostFound) {
+		c.meet(boundVerdicts)
 		last.Count, f.into = last.Count+f.Count, last
 		return f
 	} else if last != nil {
@@ -277,6 +283,7 @@ func (c *carry) result() Result {
 			c.out.Verdicts = append(c.out.Verdicts, c.finished(f))
 		}
 	}
+	c.sumLimits()
 	slices.SortStableFunc(c.out.Verdicts, func(a, b Verdict) int {
 		if a.Code != b.Code {
 			return strings.Compare(a.Code, b.Code)

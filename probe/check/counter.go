@@ -15,15 +15,21 @@ func (c *kase) counters() {
 	for _, f := range c.figures {
 		f.add(c)
 	}
+	for _, m := range c.risings {
+		m.add(c)
+	}
 }
 
-// sumCounters completes the figures, and finds LF403.
+// sumCounters completes the figures, and finds LF403 and LF404.
 func (c *carry) sumCounters() {
 	for _, f := range c.figures {
 		c.out.Fences = append(c.out.Fences, f.sum(c))
 	}
 	for _, t := range c.tallies {
 		c.out.Counters = append(c.out.Counters, t.sum(c))
+	}
+	for _, m := range c.risings {
+		c.out.Risings = append(c.out.Risings, m.sum(c))
 	}
 }
 

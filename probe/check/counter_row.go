@@ -164,7 +164,7 @@ func (t *tally) epoch(c *kase, e *write, all []*write) {
 	t.out.Epochs++
 	t.start, t.known = a.Value.Int, ok && a.Value.IsInt
 	for _, w := range slices.Concat(all, hanging) {
-		if w != e && w.id != e.id && !w.before(e) && !e.before(w) && (t.several || !t.another(w)) {
+		if w != e && w.id != e.id && !w.before(e) && !e.before(w) && (t.several || t.row == "" && w.row == e.row || t.row != "" && !t.another(w)) {
 			t.unordered = true
 		}
 	}

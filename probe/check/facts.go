@@ -67,8 +67,11 @@ func (c *kase) lockFact(id lock.LockID) {
 		}
 	}
 	for _, t := range c.terms[id] {
-		if c.due(t) {
-			c.termFact(s, t)
+		if !c.due(t) {
+			continue
+		}
+		if c.termFact(s, t); s == c.lockKnown[lock.LockID{}] {
+			c.meet(boundLocks)
 		}
 	}
 }

@@ -10,6 +10,7 @@ type Result struct {
 	Verdicts []Verdict // by code, then in the order of the first op that they cite
 	Counters []Counter
 	Fences   []FenceFigure
+	Risings  []Rising
 	Map      []MapEntry // which lock guards what, by first use
 }
 

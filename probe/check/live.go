@@ -76,6 +76,6 @@ func (s *scene) lastReads(n int, w *write, column columnOf) map[int]*read {
 // named reports whether an invariant names the column as a counter.
 func (c *carry) named(column columnOf) bool {
 	return slices.ContainsFunc(c.setup.Invariants, func(inv Invariant) bool {
-		return inv.Kind != "fence" && inv.Column == column.column && lock.TableName(inv.Table) == column.table
+		return inv.Kind == "counter" && inv.Column == column.column && lock.TableName(inv.Table) == column.table
 	})
 }

@@ -87,6 +87,7 @@ func (c *kase) settleCells(at lock.Instant) {
 			c.settled.cells[k] = r
 		} else {
 			c.settled.full = true
+			c.meet(boundCells)
 		}
 	}
 	c.settled.at = at

@@ -18,7 +18,7 @@ import (
 // "ACTOR WHAT ... TIME", in any order; times are in ms.
 //
 //	lease 500                          of the grants that follow
-//	counter counter.value 7 8          an invariant, its start and its end
+//	counter counter.value 7 8          an invariant, its start and its end; likewise fence, monotone
 //	declare lock:c counter.fence       a declaration (purpose=efficiency may follow)
 //	gap 300 2 why
 //	clock 5-6 offset=3 run=x data=y    a look at the server's clock, and who answered
@@ -112,7 +112,7 @@ func (s *script) line(f []string) error {
 	switch f[0] {
 	case "lease":
 		s.lease = msOf(f[1]).Sub(0)
-	case "counter", "fence":
+	case "counter", "fence", "monotone":
 		table, column, _ := strings.Cut(f[1], ".")
 		inv := Invariant{Name: f[0], Kind: f[0], Query: "SELECT " + column + " FROM " + table + " WHERE id = 1", Table: table, Column: column}
 		if len(f) > 3 {

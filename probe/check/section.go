@@ -176,8 +176,19 @@ func (c *kase) clusters(all []*section) []*cluster {
 			continue
 		}
 		k.has(func(op *lock.Op) bool { c.crowded[op] = true; return false })
+		c.tooMany(k)
 	}
 	return out
+}
+
+// tooMany counts the sections of a cluster that is left to what is certain, each once.
+func (c *kase) tooMany(k *cluster) {
+	for _, s := range k.sections {
+		only := &cluster{sections: []*section{s}}
+		if only.has(func(op *lock.Op) bool { return c.dueOp(op) }) {
+			c.meet(boundCluster)
+		}
+	}
 }
 
 // fits reports whether a cluster can be looked at as a whole.

@@ -68,6 +68,8 @@ func (c *kase) tableFacts() {
 		}
 		if t := c.tableState(w.op.SQL.Table); t != nil {
 			c.tableWrite(t, w)
+		} else {
+			c.meet(boundTables)
 		}
 	}
 }

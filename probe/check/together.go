@@ -174,6 +174,9 @@ func (c *kase) ordersOf(k *cluster, room *int) *clustered {
 	r := &clustered{scene: s, blind: s.blind || c.blindIn(k), on: s.premises()}
 	left, ok := s.every(min(mostCourses, *room), func(x *course) { s.tell(x, r) })
 	*room -= min(mostCourses, *room) - left
+	if !ok {
+		c.meet(boundOrders)
+	}
 	if !ok || r.with.orders == 0 {
 		return nil
 	}

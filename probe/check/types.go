@@ -10,7 +10,7 @@ import (
 // readings taken before and after it.
 type Invariant struct {
 	Name   string
-	Kind   string // counter or fence
+	Kind   string // counter, fence or monotone
 	Query  string
 	Table  string // of a query of the form SELECT column FROM table WHERE ...; "" for any other
 	Column string
@@ -130,6 +130,16 @@ type FenceFigure struct {
 	Known                      bool
 }
 
+// A Rising is what was seen of an invariant of kind monotone.
+type Rising struct {
+	Name, Query, Table, Column string
+
+	Highest    int64 // that was seen to be there
+	Falls      int   // times that it was certainly lower than before, by writes, else by the readings
+	Start, End int64
+	Known      bool
+}
+
 // Facts are what was seen.
 type Facts struct {
 	Ops, Grants, Refusals int
@@ -147,6 +157,7 @@ type Facts struct {
 	Guessed               int // calls of scripts whose text was not seen, read off their arguments
 	Believed              int // of those, the ones that carry the token of a lock on their key
 	Unsettled             int // statements and commits without an answer
+	Limits                []Limit
 	Actors                int
 }
 

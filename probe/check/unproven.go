@@ -90,7 +90,7 @@ func (c *carry) sumUnproven() {
 func (c *carry) isJudged(column columnOf) bool {
 	return c.dependent(column, true) == yes || c.ledger.IsFence(column.table, column.column) ||
 		slices.ContainsFunc(c.setup.Invariants, func(inv Invariant) bool {
-			return inv.Column == column.column && lock.TableName(inv.Table) == column.table
+			return inv.Kind != "monotone" && inv.Column == column.column && lock.TableName(inv.Table) == column.table
 		})
 }
 

@@ -140,6 +140,9 @@ func (j *Judging) forget(c *kase) {
 	for _, t := range c.tallies {
 		t.leave(k)
 	}
+	for _, m := range c.risings {
+		m.leave(c, from)
+	}
 	j.ops = slices.DeleteFunc(j.ops, func(op *lock.Op) bool {
 		if k.keeps(op) {
 			return false

@@ -54,6 +54,7 @@ func sameInWindows(t interface {
 		}
 	}
 	whole.Verdicts, parts.Verdicts = nil, nil
+	whole.Facts.Limits, parts.Facts.Limits = nil, nil // which are of the windows
 	sortOverlaps(whole.Facts.Overlaps)
 	sortOverlaps(parts.Facts.Overlaps)
 	if !slices.Equal(parts.Facts.Overlaps, whole.Facts.Overlaps) {
