@@ -75,6 +75,8 @@ func (w way) fate() fate {
 		return racy // an abort came behind it, or towards it
 	case w.sent.End == RST && (w.counterBytes || w.receiver.aborted()):
 		return racy // a write of the proxy's may have met the abort, and its read an end
+	case w.sent.End == RST && w.arrived.Gone:
+		return racy // so may a write of the recorder's
 	}
 	return changed
 }

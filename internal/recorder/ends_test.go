@@ -28,6 +28,8 @@ func TestFateOfAnEnd(t *testing.T) {
 		{"an orderly end towards an abort", way{sent: fin, arrived: rst, receiver: rst}, racy},
 		{"an abort towards an abort", way{sent: rst, arrived: fin, receiver: rst}, racy},
 		{"an abort against bytes on their way", way{sent: rst, arrived: fin, counterBytes: true}, racy},
+		{"an abort that a write has met", way{sent: rst, arrived: Peer{End: FIN, Gone: true}}, racy},
+		{"an orderly end that a write has met", way{sent: fin, arrived: Peer{End: RST, Gone: true}}, changed},
 		{"an orderly end against bytes on their way", way{sent: fin, arrived: rst, counterBytes: true}, changed},
 		{"what an abort from the other side made", way{arrived: fin, receiver: rst}, racy},
 	} {
