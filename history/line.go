@@ -44,6 +44,7 @@ type opLine struct {
 	FenceKey string        `json:"fence_key,omitempty"`
 	Fence    *int64        `json:"fence,omitempty"`
 	Racy     bool          `json:"racy,omitempty"`
+	Coarse   bool          `json:"coarse,omitempty"`
 
 	SQL       *statement `json:"sql,omitempty"`
 	Tx        uint64     `json:"tx,omitempty"`
@@ -124,7 +125,7 @@ func encode(op *lock.Op, keep kept) opLine {
 		Proto: op.Proto, Kind: op.Kind, Verb: op.Verb,
 		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Racy: op.Racy, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
 		Until: op.Until, Evidence: op.Evidence, Shared: op.Shared, Member: op.Member, Depth: op.Depth, All: op.All, Span: op.Span,
-		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence),
+		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence), Coarse: op.Coarse,
 		Tx: op.Tx, Snapshot: op.Snapshot, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
 		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
 	}
@@ -160,8 +161,8 @@ func (l opLine) op() *lock.Op {
 		Proto: l.Proto, Kind: l.Kind, Verb: l.Verb,
 		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Racy: l.Racy, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
 		Until: l.Until, Evidence: l.Evidence, Shared: l.Shared, Member: l.Member, Depth: l.Depth, All: l.All, Span: l.Span,
-		FenceKey: l.FenceKey,
-		Tx:       l.Tx, Snapshot: l.Snapshot, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
+		FenceKey: l.FenceKey, Coarse: l.Coarse,
+		Tx: l.Tx, Snapshot: l.Snapshot, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
 		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,
 	}
 	if b, err := hex.DecodeString(l.KeyHex); err == nil && l.KeyHex != "" {

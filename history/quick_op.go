@@ -121,6 +121,9 @@ func (q *quick) lock(op *lock.Op, key []byte) bool {
 	case "racy":
 		q.at(28)
 		op.Racy = q.yes()
+	case "coarse":
+		q.at(29)
+		op.Coarse = q.yes()
 	default:
 		return false
 	}

@@ -11,6 +11,21 @@ func granted() (lease, *Op) {
 	return leaseBy(op, 500*time.Millisecond), op
 }
 
+// Whole seconds that are cut off may be nearly one each time.
+func TestACoarseLeaseMayBeASecondOut(t *testing.T) {
+	fine, op := granted()
+	op.Coarse = true
+	coarse := Lease(op, 500*time.Millisecond)
+	if fine.known.Earliest-coarse.Earliest != 1000*ms || coarse.Latest-fine.known.Latest != 1000*ms {
+		t.Errorf("%v, and in whole seconds %v", fine.known, coarse)
+	}
+	l, _ := granted()
+	l.suspend(&Op{A: 200 * ms, TTL: 500 * time.Millisecond, Coarse: true})
+	if l.held() > 0 {
+		t.Errorf("held until %v; expected a renewal in flight to be as coarse", l.held())
+	}
+}
+
 func notHeld(f, r Instant) *Op {
 	return &Op{Kind: Release, Guarded: true, A: f * ms, F: f * ms, R: r * ms, Outcome: NotHeld}
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // mostRefusals is how many keys a process's refusals are remembered for: a
@@ -82,7 +83,7 @@ func (l *Ledger) again(k *keyState, op *Op) bool {
 	if t == nil || t.Votes != nil {
 		return false
 	}
-	if t.Span == LeaseSpan && op.Depth <= 1 && (op.Depth == 1 || provesAbsence(op) || t.Held() < op.R) {
+	if t.Span == LeaseSpan && op.Depth <= 1 && (op.Depth == 1 || provesAbsence(op) || t.Held() < op.R && !k.mayKeep(t, op)) {
 		return false
 	}
 	k.group.twice = k.group.twice || op.Depth > 1 || t.Span == SessionSpan
@@ -99,10 +100,23 @@ func (l *Ledger) again(k *keyState, op *Op) bool {
 	return true
 }
 
+// mayKeep reports whether the holder may have had the lock all the time until an
+// acquire: nobody else was granted it, and its lease may not have ended.
+func (k *keyState) mayKeep(t *Term, op *Op) bool { return k.current == t && t.LeaseEnd.Latest >= op.F }
+
 // counts reports whether a lock may keep count of how often its holder has taken it.
 // One whose value says who has it and no more does not: what gives it back once
 // gives all of it back.
 func (t *Term) counts() bool { return t.Span != LeaseSpan || t.Member }
+
+// Lasts returns the lifetime that the lease was set to last: by its grant, when its
+// owner took it again, or by a renewal. 0 is none.
+func (t *Term) Lasts() time.Duration {
+	if t.lasts > 0 {
+		return t.lasts
+	}
+	return t.TTL
+}
 
 // heldBy returns the open term of the key whose holder an acquire is of.
 func (k *keyState) heldBy(op *Op) *Term {

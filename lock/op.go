@@ -148,6 +148,7 @@ type Op struct {
 	NX       bool          // creates only if absent (SETNX, SET NX, an acquire script)
 	Guarded  bool          // compares the token before it acts
 	Racy     bool          // Token is what the client itself has compared, by a GET before the op: another may have come between
+	Coarse   bool          // the server reckons the lifetime in whole seconds: it may be one more or less than TTL
 	Guessed  bool          // a script whose text was never seen: Kind is read off its arguments, and holds only if Token is the lock's
 	Token    Value         // value stored, or compared with
 	TTL      time.Duration // lifetime asked for; 0: none

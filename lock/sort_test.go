@@ -204,8 +204,13 @@ func TestAnOwnerAloneIsNotCounted(t *testing.T) {
 		take := func() *Op {
 			return &Op{Session: 1, Actor: "A", Proto: proto, Kind: Acquire, Verb: "UPDATE", Key: "lease:locks:1", Guarded: true, Token: l.v("ta"), TTL: 500 * time.Millisecond}
 		}
-		l.do(10, take(), Granted)
+		first := take()
+		first.TTL = 5 * time.Minute
+		l.do(10, first, Granted)
 		want(t, l.do(100, take(), Granted), 1, 1)
+		if got := l.Term(1).Lasts(); got != 500*time.Millisecond {
+			t.Errorf("it lasts %v since", got)
+		}
 		want(t, l.do(110, l.write("A", 2), Done), 1, 0.90)
 		if got := l.Term(1); got.Depth != 1 || got.LeaseEnd.Earliest < 590*ms {
 			t.Fatalf("%v: %+v", proto, got)
@@ -217,6 +222,25 @@ func TestAnOwnerAloneIsNotCounted(t *testing.T) {
 		}
 		if got := l.Term(1).Sort(); proto == Postgres && got != Exclusive {
 			t.Errorf("a row has one owner, but is %q", got)
+		}
+	}
+}
+
+// Where it is open whether a lease had ended, its owner's next acquire does not show that
+// it had, unless another was granted the lock.
+func TestALeaseThatMayHaveEndedIsKept(t *testing.T) {
+	for _, other := range []bool{false, true} {
+		l := newTape()
+		take := func(actor string, session uint64) *Op {
+			return &Op{Session: session, Actor: actor, Proto: Postgres, Kind: Acquire, Verb: "UPDATE", Key: "lease:locks:1", Guarded: true, Token: l.v("t" + actor), TTL: time.Second, Coarse: true}
+		}
+		l.do(10, take("A", 1), Granted)
+		if other {
+			l.do(600, take("B", 2), Granted)
+		}
+		op := l.do(900, take("A", 1), Granted)
+		if got := op.Term.ID == 1; got == other {
+			t.Errorf("another was granted it: %v; A's next is of term %d", other, op.Term.ID)
 		}
 	}
 }

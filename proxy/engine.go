@@ -210,10 +210,10 @@ func (e *Engine) meant(op *lock.Op) *lock.Op {
 	return &own
 }
 
-// ttl is the lease observed on the grant of the op's own term.
+// ttl is the lease of the op's own term as it was set last.
 func (e *Engine) ttl(op *lock.Op) time.Duration {
 	if t := e.ledger.Term(op.Term.ID); t != nil && op.Term.ID != 0 {
-		return t.TTL
+		return t.Lasts()
 	}
 	return 0
 }

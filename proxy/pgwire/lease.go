@@ -36,6 +36,7 @@ func (t *Tracker) leased(tm *template, from binding) (held, bool) {
 		Key: h.key(t.opt.Hash, from), NX: l.kind == lock.Acquire && !tm.again(l, from), Guarded: l.guarded, Token: l.token.of(from),
 	}
 	op.TTL, op.Until = l.ends(from)
+	op.Coarse = l.coarse()
 	t.tx.assign(op, tm)
 	out := held{hold: h, op: op}
 	if l.echo != nil {
@@ -117,6 +118,12 @@ func (l *lease) ends(from binding) (time.Duration, int64) {
 		return 0, at + back.Milliseconds()
 	}
 	return 0, 0
+}
+
+// coarse reports whether the end is reckoned in whole seconds, where it is set or where
+// it is asked for.
+func (l *lease) coarse() bool {
+	return l.until != nil && l.until.now != nil && l.until.now.whole || l.since.now != nil && l.since.now.whole
 }
 
 // back returns how long ago a holder must have been heard of for another to take

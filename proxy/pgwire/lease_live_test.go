@@ -71,10 +71,10 @@ var leaseScripts = []struct {
 		does("release done guarded n", `UPDATE "locks" SET "record_version_number" = NULL WHERE "name" = $1 AND "record_version_number" = $2`, "n", "9"),
 	}},
 	{"taken again by its owner", `create table lock_keys (key varchar primary key, token varchar, expiration int)`, []step{
-		does("acquire granted new guarded k a ttl=5m0s", "INSERT INTO lock_keys (key, token, expiration) VALUES ($1, $2, CAST(EXTRACT(epoch FROM NOW()) AS INT) + 300)", "k", "a"),
-		does("acquire granted guarded k a ttl=5s", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $3 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "a", "k", "a"),
-		does("acquire refused guarded k b ttl=5s", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $1 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "b", "k"),
-		does("acquire refused new guarded k c ttl=5s", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $3 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "c", "k", "stale"),
+		does("acquire granted new guarded k a ttl=5m0s coarse", "INSERT INTO lock_keys (key, token, expiration) VALUES ($1, $2, CAST(EXTRACT(epoch FROM NOW()) AS INT) + 300)", "k", "a"),
+		does("acquire granted guarded k a ttl=5s coarse", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $3 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "a", "k", "a"),
+		does("acquire refused guarded k b ttl=5s coarse", "UPDATE lock_keys SET expiration = CAST(EXTRACT(epoch FROM NOW()) AS INT) + 5, token = $1 WHERE key = $2 AND (token = $1 OR expiration <= CAST(EXTRACT(epoch FROM NOW()) AS INT))", "b", "k"),
+		does("acquire refused new guarded k c ttl=5s coarse", "UPDATE lock_keys SET expiration = floor(extract(epoch from now())) + 5, token = $1 WHERE key = $2 AND (token = $3 OR expiration <= extract(epoch from now())::bigint)", "c", "k", "stale"),
 		does("release done guarded k a", "DELETE FROM lock_keys WHERE key = $1 AND token = $2", "k", "a"),
 	}},
 	{"names that say nothing", "create table tenancy (what text primary key, who text, till timestamptz); insert into tenancy values ('x', null, 'epoch')", []step{
@@ -202,6 +202,9 @@ func (w *tap) leased(marks []wire.Mark, s step) string {
 		}
 		if op.TTL != 0 {
 			line += " ttl=" + op.TTL.String()
+		}
+		if op.Coarse {
+			line += " coarse"
 		}
 		if op.Until != 0 {
 			line += " until=" + unixTime(op.Until)

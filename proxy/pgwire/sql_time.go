@@ -12,6 +12,7 @@ type reckoning struct {
 	param int           // and so many units of a parameter, 0 if there is none
 	unit  time.Duration
 	sign  time.Duration // of the parameter
+	whole bool          // it is rounded to whole seconds
 }
 
 // plain reports whether it is now, and no more.
@@ -69,10 +70,21 @@ func (t *timeTerm) add(u timeTerm, sign time.Duration) bool {
 	}
 	t.now = t.now || u.now
 	t.fixed += sign * u.fixed
+	t.whole = t.whole || u.whole
 	if u.param != 0 {
 		t.param, t.unit, t.sign = u.param, u.unit, sign*u.sign
 	}
 	return true
+}
+
+// rounded notes, if so, that a time is made a whole number of seconds.
+func (t *timeTerm) rounded(so bool) {
+	t.whole = t.whole || so && t.now
+}
+
+// wholeType reports whether a type is of whole numbers.
+func wholeType(name string) bool {
+	return oneOf(strings.TrimPrefix(name, "pg_catalog."), "int integer bigint int4 int8")
 }
 
 // timeTerm reads now, an interval, or a sum in parentheses.
@@ -103,7 +115,7 @@ func (t *timeTerm) times(u timeTerm) bool {
 func (p *parser) timeFactor() (timeTerm, bool) {
 	t, ok := p.bareTime()
 	for ok {
-		p.casts()
+		t.rounded(p.casts())
 		if !p.words("AT", "TIME", "ZONE") {
 			return t, true
 		}
@@ -188,6 +200,7 @@ func (p *parser) timeCast() (timeTerm, bool) {
 	if !ok || !p.word("AS") {
 		return timeTerm{}, false
 	}
+	t.rounded(wholeType(p.table()))
 	p.until()
 	return t, p.op(")")
 }
@@ -216,6 +229,9 @@ func (p *parser) timeCall() (timeTerm, bool) {
 		}
 	case "floor", "ceil", "round", "trunc":
 		p.advance()
+		t, ok := p.timeSum()
+		t.rounded(true)
+		return t, ok && p.op(")")
 	default:
 		return timeTerm{}, false
 	}

@@ -244,10 +244,10 @@ func (p *parser) cast() (value, bool) {
 	return v, p.op(")")
 }
 
-// casts passes over ::type.
-func (p *parser) casts() {
+// casts passes over ::type, and reports whether one is a type of whole numbers.
+func (p *parser) casts() (whole bool) {
 	for p.op("::") {
-		p.table()
+		whole = wholeType(p.table()) || whole
 		for p.any("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE") {
 			p.advance()
 		}
@@ -258,6 +258,7 @@ func (p *parser) casts() {
 			p.advance()
 		}
 	}
+	return whole
 }
 
 func literal(text string, known bool) value {
