@@ -107,7 +107,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Setup:               setup,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status_},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status_, "samejudgement": sameJudgement},
 	}
 }
 

@@ -61,7 +61,7 @@ func (o opinion) wrong() bool {
 	if cycle {
 		return o.got == "every" && o.want != "every" || o.want != "none" && o.got == "none"
 	}
-	return tooHigh(o.code, o.want, o.got)
+	return tooHigh(o.want, o.got)
 }
 
 func drawn(seed uint64) orders.History {

@@ -47,14 +47,15 @@ func (s score) share(code string) int {
 	return 100 * proven / all
 }
 
-// tooHigh reports whether the judge says more than the orders do. That a release came
-// too late (LF101) it may say of one that was sent in time.
-func tooHigh(code, want, got string) bool {
-	return got == "every" && want != "every" || got != "none" && want == "none" && code != "LF101"
+// tooHigh reports whether the judge says more than the orders do.
+func tooHigh(want, got string) bool {
+	return got == "every" && want != "every" || got != "none" && want == "none"
 }
 
 // TestTheOrdersOfAKey compares the judge's word on the lock service with every order
-// of a key's commands: it never says more.
+// of a key's commands: it never says more. But when a grant happened, what others were
+// answered may tell more closely than its own reply does, so that a lease which may
+// have ended by the clock (LF101, POSSIBLE) may be known to have run: seldom.
 func TestTheOrdersOfAKey(t *testing.T) {
 	s, nx, given := score{}, score{}, 0
 	n := histories(6000)
@@ -79,12 +80,15 @@ func TestTheOrdersOfAKey(t *testing.T) {
 			if !shape.NoNX {
 				nx.add(c.code, w, got)
 			}
-			if tooHigh(c.code, w, got) {
+			if got == "every" && w != "every" || c.code != "LF101" && tooHigh(w, got) {
 				t.Errorf("seed %d: %s in %s of the orders, judged in %s:\n%s", seed, c.code, w, got, orders.KeyString(ops))
 			}
 		}
 	}
 	t.Logf("%d histories, %d given up: %v", n, given, s)
+	if off := s[[3]string{"LF101", "none", "some"}]; 200*off > int(n) {
+		t.Errorf("LF101 is called possible in %d histories of which no order has it", off)
+	}
 	for _, code := range []string{"LF101", "LF301", "LF302", "LF305"} {
 		t.Logf("%s: proven in %d %% of those in which every order has it, and in %d %% where the lock excludes", code, s.share(code), nx.share(code))
 	}

@@ -48,12 +48,36 @@ func (c *kase) overrun(t *lock.Term) {
 		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, append(c.ofOthers(t), t.Grant, op)...)
 		return
 	}
-	if lost := t.Lost; lost != nil && !c.takenAway(t, lost) {
+	if lost := t.Lost; lost != nil && !c.takenAway(t, lost) && !c.endedOnTheWay(t, lost) {
 		p := let("A be %s.", holder(t))
 		p.say("Then its lease had ended, or its key was lost, by %s, since its first release, %s, was answered that it held nothing.", ms(lost.R), named(lost))
 		p.say("When that was is not known from below, so this is not proven by the clock.")
 		c.emit(t.Lock, Verdict{Code: "LF101", Level: Likely, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, lost)
+		return
 	}
+	if op := c.mayHaveActedLate(t); op != nil {
+		p := let("A be %s, granted between %s and %s for %s.", holder(t), ms(t.Grant.F), ms(t.Grant.R), span(t.TTL))
+		p.say("Then its lease ended at %s at the earliest, and may have lasted until %s.", ms(t.Clock().Earliest), ms(t.LeaseEnd.Latest))
+		p.say("However A's %s was forwarded at %s: whether the lease had ended by then is not known, so this is not proven.", named(op), ms(op.F))
+		c.emit(t.Lock, Verdict{Code: "LF101", Level: Possible, Terms: []lock.TermID{t.ID}, Proof: p.String()}, t.Grant, op)
+	}
+}
+
+// endedOnTheWay reports whether the lease certainly ran when a release was sent that
+// was answered to have found nothing, and may have ended before that took effect.
+func (c *kase) endedOnTheWay(t *lock.Term, lost *lock.Op) bool {
+	earliest := t.Clock().Earliest
+	return lost.F < earliest && earliest < lost.R
+}
+
+// mayHaveActedLate returns the first op of the term, a write before others, that was
+// forwarded when its lease may have ended. A release that found the term's own key
+// shows that it had not.
+func (c *kase) mayHaveActedLate(t *lock.Term) *lock.Op {
+	if t.LeaseEnd.Latest == lock.Never || t.Release != nil && t.Release.Outcome == lock.Done && c.foundOwn(t, t.Release) {
+		return nil
+	}
+	return c.actedAfter(t, t.Clock().Earliest)
 }
 
 // ofOthers lists the term's renewals that moved the lease of another, with the grants
@@ -71,16 +95,26 @@ func (c *kase) ofOthers(t *lock.Term) []*lock.Op {
 	return out
 }
 
+// foundOwn reports whether the key that a release of the term removed was certainly
+// the term's.
+func (c *kase) foundOwn(t *lock.Term, release *lock.Op) bool {
+	return release.Compares() || !slices.ContainsFunc(c.during(t.Lock, t.Grant.F, release.R), func(x *lock.Op) bool {
+		return x != t.Grant && (x.Kind == lock.Acquire || x.Kind == lock.Store) && mayHave(x)
+	})
+}
+
 // actedLate returns the first op of the term, a write before others, that was
 // forwarded after its lease had certainly ended.
-func (c *kase) actedLate(t *lock.Term) *lock.Op {
+func (c *kase) actedLate(t *lock.Term) *lock.Op { return c.actedAfter(t, t.LeaseEnd.Latest) }
+
+func (c *kase) actedAfter(t *lock.Term, at lock.Instant) *lock.Op {
 	var first *lock.Op
 	ops := c.ofTerm[t.ID].ops
 	if t.Release != nil {
 		ops = append(slices.Clone(ops), t.Release)
 	}
 	for _, op := range ops {
-		if op.F == 0 || !t.Dead(op.F) {
+		if op.F == 0 || op.F <= at {
 			continue
 		}
 		if op.Kind == lock.Write {
