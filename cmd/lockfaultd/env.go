@@ -29,6 +29,8 @@ type environment struct {
 // rewritten to the addresses that listen gives. Errors name the variable.
 func rewriteEnv(vars, extra []string, listen func(config.Proxy) (string, error)) (*environment, error) {
 	e := &environment{vars: slices.Clone(vars), given: vars, listen: listen, known: map[string]string{}}
+	e.unset(witnessUser)
+	e.unset(witnessPassword)
 	for _, name := range append([]string{"REDIS_URL", "DATABASE_URL"}, extra...) {
 		if err := e.rewriteURL(name, slices.Contains(extra, name)); err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -192,9 +193,10 @@ type setup struct {
 	decls      []lock.Declaration
 	rules      []fault.Rule
 	invariants []check.Invariant
-	witness    string // one of config.Witnesses
-	effects    bool   // what scripts do is told by witnesses alone
-	wrapping   bool   // a command is run
+	witness    string       // one of config.Witnesses
+	effects    bool         // what scripts do is told by witnesses alone
+	login      config.Login // of witnesses, for each Redis; without a password they have what the command has
+	wrapping   bool         // a command is run
 	seed       uint64
 	limits     fault.Limits
 }
@@ -216,6 +218,10 @@ func (o *options) setup() (*setup, error) {
 	s.witness = or(s.witness, "auto")
 	if s.effects = o.effects; s.effects && s.witness == "none" {
 		return nil, usagef("--effects-only: without a witness nobody tells what scripts do; expected --witness monitor, probe or auto")
+	}
+	s.login = config.Login{User: os.Getenv(witnessUser), Password: os.Getenv(witnessPassword)}
+	if s.login.User != "" && s.login.Password == "" {
+		return nil, usagef("%s: expected %s beside it", witnessUser, witnessPassword)
 	}
 	return s, nil
 }

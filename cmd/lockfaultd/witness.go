@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
@@ -16,6 +17,21 @@ const (
 	employing = time.Second
 	baselines = 3 * time.Second
 )
+
+// The variables with a login of the witnesses' own. Commands that are run do not get
+// them.
+const (
+	witnessUser     = "LOCKFAULTD_WITNESS_USER"
+	witnessPassword = "LOCKFAULTD_WITNESS_PASSWORD"
+)
+
+// loginTo returns what witnesses of a Redis log in with.
+func (s *setup) loginTo(p config.Proxy) config.Login {
+	if s.login.Password != "" {
+		return s.login
+	}
+	return p.Login
+}
 
 // employ has witnesses look at the upstreams of the endpoints, unless none is
 // wanted.
@@ -36,6 +52,7 @@ func (d *daemon) employ(list []endpoint, routes []proxy.Route) {
 	for i, e := range list {
 		r, login := routes[i], e.proxy.Login
 		if r.Protocol == lock.Redis {
+			login = d.setup.loginTo(e.proxy)
 			o.Redis = append(o.Redis, witness.Redis{Name: r.Name, Address: r.Upstream, Dial: r.Legs.Dial, User: login.User, Password: login.Password})
 			continue
 		}

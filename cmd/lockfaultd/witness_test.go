@@ -77,6 +77,13 @@ func scripted(redisURL string) error {
 	if other, err = wired(u.Host); err != nil {
 		return err
 	}
+	if password := os.Getenv(clientPassword); password != "" {
+		for _, w := range []*wire{holder, other} {
+			if got, err := w.ask("AUTH", password); err != nil || got != "+OK" || os.Getenv(witnessPassword)+os.Getenv(witnessUser) != "" {
+				return fmt.Errorf("log in: %s, %w; the witness's password is %q", got, err, os.Getenv(witnessPassword))
+			}
+		}
+	}
 	for i := range sections {
 		token := fmt.Sprintf("token-of-section-%d", i)
 		for _, step := range []struct {
@@ -125,6 +132,73 @@ func TestRunSeesScriptsThatWereThereBefore(t *testing.T) {
 			expectSections(t, how, readHistory(t, filepath.Join(out, "history.jsonl")))
 			if strings.Contains(said.String(), "witness") {
 				t.Errorf("said: %s", said.String())
+			}
+		})
+	}
+}
+
+// clientPassword is the variable with a password that the scripted client alone
+// knows.
+const clientPassword = "SCRIPTED_CLIENT_PASSWORD"
+
+// enough is what docs/witnesses.md says that a user for witnesses alone needs.
+func enough(t *testing.T) []string {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/witnesses.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, ok := strings.Cut(string(doc), "ACL SETUSER lockfaultd on >PASSWORD ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !ok {
+		t.Fatal("docs/witnesses.md has no user for witnesses")
+	}
+	return strings.Fields(line)
+}
+
+// Where clients log in with what only they know, witnesses have a login of their
+// own, of a user that may do no more than they need.
+func TestWitnessLogsInByItself(t *testing.T) {
+	for _, how := range []lock.Evidence{lock.FromMonitor, lock.FromProbe} {
+		t.Run(string(how), func(t *testing.T) {
+			server := testbed.Redis(t)
+			w, err := wired(server.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			setup := [][]string{
+				append([]string{"ACL", "SETUSER", "lockfaultd", "on", ">sesame-witness"}, enough(t)...),
+				{"CONFIG", "SET", "requirepass", "sesame-client"},
+			}
+			for _, text := range lockScripts {
+				setup = append([][]string{{"SCRIPT", "LOAD", text}}, setup...)
+			}
+			for _, command := range setup {
+				if got, err := w.ask(command...); err != nil || got[0] == '-' {
+					t.Fatalf("%q: %s, %v", command, got, err)
+				}
+			}
+			w.c.Close()
+			t.Setenv("REDIS_URL", "redis://"+server.Addr()+"/0")
+			t.Setenv("DATABASE_URL", "")
+			t.Setenv(clientPassword, "sesame-client")
+			run := func(user, password string) (*history.History, string) {
+				t.Setenv(witnessUser, user)
+				t.Setenv(witnessPassword, password)
+				out := t.TempDir()
+				var said, told bytes.Buffer
+				if code := Main([]string{"lockfaultd", "run", "--witness", string(how), "--out", out, "--", os.Args[0], scriptedClient}, &told, &said); code != 0 && code != 11 {
+					t.Fatalf("exit status %d\n%s%s", code, told.String(), said.String())
+				}
+				return readHistory(t, filepath.Join(out, "history.jsonl")), told.String() + said.String()
+			}
+			h, said := run("lockfaultd", "sesame-witness")
+			expectSections(t, how, h)
+			if strings.Contains(said, "refused by") || strings.Contains(said, "sesame") {
+				t.Errorf("said: %s", said)
+			}
+			if _, said := run("", ""); !strings.Contains(said, "a witness is refused by the server") {
+				t.Errorf("without a login, said: %s", said)
 			}
 		})
 	}
