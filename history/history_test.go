@@ -48,6 +48,9 @@ func anyStatement() *rapid.Generator[*lock.Statement] {
 		for range rapid.IntRange(0, 3).Draw(t, "conds") {
 			s.Where = append(s.Where, lock.Cond{Column: name(t, "column"), Op: rapid.SampledFrom([]string{"=", "<", "<=", "<>"}).Draw(t, "op"), Value: anyValue().Draw(t, "value")})
 		}
+		for range rapid.IntRange(0, 2).Draw(t, "asides") {
+			s.Aside = append(s.Aside, name(t, "table")+"."+name(t, "column"))
+		}
 		for range rapid.IntRange(0, 2).Draw(t, "columns") {
 			s.Columns = append(s.Columns, name(t, "column"))
 		}

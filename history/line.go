@@ -85,6 +85,7 @@ type statement struct {
 	Upsert    bool     `json:"upsert,omitempty"`
 	Trace     string   `json:"trace,omitempty"`
 	Opaque    bool     `json:"opaque,omitempty"`
+	Aside     []string `json:"aside,omitempty"`
 	Lease     bool     `json:"lease,omitempty"`
 }
 
@@ -145,7 +146,7 @@ func encode(op *lock.Op, keep kept) opLine {
 }
 
 func encodeStatement(s *lock.Statement, keep kept) *statement {
-	out := &statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Trace: s.Trace, Opaque: s.Opaque, Lease: s.Lease}
+	out := &statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Trace: s.Trace, Opaque: s.Opaque, Aside: s.Aside, Lease: s.Lease}
 	for _, a := range s.Set {
 		out.Set = append(out.Set, assign{a.Column, keep.assigned(a.Column, a.Value), number(a.Delta, a.HasDelta)})
 	}
@@ -184,7 +185,7 @@ func (l opLine) op() *lock.Op {
 }
 
 func (s *statement) decode() *lock.Statement {
-	out := &lock.Statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Trace: s.Trace, Opaque: s.Opaque, Lease: s.Lease}
+	out := &lock.Statement{Table: s.Table, Also: s.Also, Cascade: s.Cascade, Columns: s.Columns, Returning: s.Returning, ForUpdate: s.ForUpdate, Upsert: s.Upsert, Trace: s.Trace, Opaque: s.Opaque, Aside: s.Aside, Lease: s.Lease}
 	for _, a := range s.Set {
 		d := lock.Assign{Column: a.Column, Value: known(a.Value)}
 		if a.Delta != nil {

@@ -205,8 +205,11 @@ func (q *quick) statement(s *lock.Statement, key []byte) {
 	case "opaque":
 		q.at(11)
 		s.Opaque = q.yes()
-	case "lease":
+	case "aside":
 		q.at(12)
+		s.Aside = q.names()
+	case "lease":
+		q.at(13)
 		s.Lease = q.yes()
 	default:
 		q.bad = true

@@ -206,6 +206,7 @@ type Statement struct {
 	Trace     string   // trace id of a comment (traceparent), "" if there is none
 	Lease     bool     // its row is a lock, and the op before this one says what it does to it
 	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete
+	Aside     []string // if set, what Where lacks are comparisons with these columns ("table.column") of other tables, if those have them
 }
 
 // An Assign is one column being set.

@@ -67,7 +67,7 @@ func (c *kase) endsOf(k cell) []lock.Instant {
 // leftBy returns what was certainly in a cell when a cluster was over: a statement
 // found it before anybody wrote there again.
 func (c *kase) leftBy(k cell, after *cluster) (lock.Value, bool) {
-	if c.otherwise(k) != nil || c.shapeOf(k.table).opaque {
+	if c.otherwise(k) != nil || c.known.unread(k.table) {
 		return lock.Value{}, false
 	}
 	writes := c.written[k]

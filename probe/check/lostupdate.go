@@ -331,9 +331,10 @@ func (c *kase) firstOf(r *read) *lock.Op {
 }
 
 // mayBeRefused reports whether a write compares a column that changes, or one that it
-// sets: had another written, it might not have passed.
+// sets, or has conditions that were not understood: had another written, it might not
+// have passed.
 func (c *kase) mayBeRefused(w *write) bool {
-	return len(c.guards(w.op)) > 0 || slices.ContainsFunc(w.op.SQL.Where, func(g lock.Cond) bool {
+	return w.op.SQL.Opaque || len(c.guards(w.op)) > 0 || slices.ContainsFunc(w.op.SQL.Where, func(g lock.Cond) bool {
 		_, sets := w.assigns(g.Column)
 		return sets
 	})

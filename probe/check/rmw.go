@@ -233,7 +233,7 @@ func (c *kase) readBefore(m, n *rmw) order {
 // none of those put that value.
 func (c *kase) olderValue(m *rmw, w *write) bool {
 	base := m.base()
-	if !base.Known() || c.shapeOf(m.cell.table).opaque || c.otherwise(m.cell) != nil {
+	if !base.Known() || c.known.unread(m.cell.table) || c.otherwise(m.cell) != nil {
 		return false
 	}
 	for _, x := range c.between(m.cell, w, m.read.op.R) {

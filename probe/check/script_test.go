@@ -37,7 +37,7 @@ import (
 //	A unlock advisory:42 10-11         or not-held
 //	A incr fence=3 10-11
 //	A select counter[id=1] value=7 20-21          for-update, snapshot
-//	A update counter[id=1,fence<3] value:=8 fence:=3 30-31     rows=0, value+=1, ->value=7
+//	A update counter[id=1,fence<3] value:=8 fence:=3 30-31     rows=0, value+=1, ->value=7, aside=fences.fence
 //	A insert counter id:=1 value:=0 5-6
 //	A delete counter[id=1] 5-6
 //	A merge counter opaque 5-6
@@ -309,6 +309,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.RolledBack
 	case strings.HasPrefix(w, "since="): // counting requests and replies from 1
 		op.Since, _ = strconv.ParseUint(value, 10, 64)
+	case strings.HasPrefix(w, "aside="):
+		op.SQL.Opaque, op.SQL.Aside = true, strings.Split(value, ",")
 	case strings.HasPrefix(w, "rows="):
 		op.Rows, _ = strconv.ParseInt(value, 10, 64)
 	case strings.HasPrefix(w, "tx"):

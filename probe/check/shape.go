@@ -16,7 +16,9 @@ type shape struct {
 	// For each column, what the UPDATEs that assign it may change.
 	updates map[string][][]string
 	seen    map[string]bool
-	opaque  bool // some write of the table was not understood
+	opaque  bool            // some write of the table was not understood
+	asides  map[string]bool // or not but for comparisons with these columns, as [lock.Statement.Aside]
+	own     map[string]bool // columns that the table has for certain
 	// Rows that were chosen by columns that never change alone, by the names of
 	// those; whether such a statement met several; and rows that were chosen with
 	// two values of one that does change, which may thus be two.
@@ -28,7 +30,7 @@ type shape struct {
 
 func newShape() *shape {
 	s := &shape{mutable: map[string]bool{}, keys: map[string]bool{}, upserts: map[string]bool{}, compared: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
-		echoed: map[string]bool{}}
+		echoed: map[string]bool{}, asides: map[string]bool{}, own: map[string]bool{}}
 	s.forgetRows()
 	return s
 }
@@ -177,7 +179,7 @@ func unchanged(op *lock.Op, a lock.Assign) bool {
 // learn notes what a write assigns, and reports whether a column by which rows
 // were told apart is found to change, or to be only demanded as it is.
 func (s *shape) learn(op *lock.Op) (changed bool) {
-	s.opaque = s.opaque || op.SQL.Opaque
+	s.learnAside(op)
 	if op.Verb == "INSERT" && !op.SQL.Upsert {
 		return false
 	}
@@ -221,7 +223,7 @@ func (s *shape) changes(column string, upsert bool) (changed bool) {
 // rowOf returns which row a statement is about, as far as its conditions tell.
 func (c *kase) rowOf(op *lock.Op) string {
 	s := c.shapeOf(op.SQL.Table)
-	if op.SQL.Opaque {
+	if c.known.opaque(op) {
 		return unknownRow
 	}
 	var parts []string

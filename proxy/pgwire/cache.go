@@ -128,7 +128,7 @@ const (
 
 // weight returns about how many bytes the lists of a template take.
 func (t *template) weight() int {
-	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)+2*len(t.holds)+len(t.guards)) + 32*(len(t.shape.Columns)+len(t.also)+len(t.shape.Also))
+	n := slotBytes*(len(t.set)+len(t.where)+len(t.args)+2*len(t.holds)+len(t.guards)) + 32*(len(t.shape.Columns)+len(t.also)+len(t.shape.Also)+len(t.shape.Aside))
 	if t.lease != nil {
 		n += templateBytes + slotBytes*len(t.lease.key)
 	}

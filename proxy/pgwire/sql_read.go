@@ -54,7 +54,7 @@ const (
 // shed leaves of a template what it does, and to which tables.
 func (t *template) shed() {
 	t.rows, t.guards = rowLock{}, nil
-	t.set, t.where, t.holds, t.shape.Columns, t.shape.Opaque = nil, nil, nil, nil, true
+	t.set, t.where, t.holds, t.shape.Columns, t.shape.Aside, t.shape.Opaque = nil, nil, nil, nil, nil, true
 }
 
 // settled returns up to where a text that was cut can be relied on: its last
@@ -95,6 +95,7 @@ func (s *surveyor) read() template {
 	t.heed(o)
 	t.setTables(s)
 	t.clip()
+	t.settleAside()
 	t.takesLocks(o, p.lex.src)
 	return t
 }
@@ -190,10 +191,11 @@ type parser struct {
 	tok  token
 	prev token
 
-	depth    int    // of statements and expressions inside others
-	target   string // the table that is written, without its schema
-	as       string // its alias
-	inserted []slot // what EXCLUDED stands for, while that has a meaning
+	depth    int      // of statements and expressions inside others
+	target   string   // the table that is written, without its schema
+	as       string   // its alias
+	inserted []slot   // what EXCLUDED stands for, while that has a meaning
+	asides   []string // the columns of other tables that the conditions read ask for
 }
 
 func (p *parser) advance() {
@@ -392,7 +394,7 @@ func (t *template) clip() {
 		t.shape.Columns = t.shape.Columns[:maxSlots:maxSlots]
 	}
 	name := t.shape.Table
-	name = name[strings.LastIndexByte(name, '.')+1:]
+	name = unqualified(name)
 	schema := strings.TrimSuffix(strings.TrimSuffix(t.shape.Table, name), ".")
 	if strings.HasPrefix(name, "pg_") || schema == "pg_catalog" || schema == "information_schema" {
 		t.kind, t.system = "", true

@@ -35,6 +35,9 @@ func line(t template) string {
 	for _, a := range t.also {
 		fmt.Fprintf(&b, " %s%s", map[bool]string{false: "+", true: "+!"}[a.written], a.name)
 	}
+	for _, a := range t.shape.Aside {
+		fmt.Fprintf(&b, " aside %s", a)
+	}
 	for _, f := range []struct {
 		on   bool
 		name string

@@ -3,6 +3,8 @@ package pgwire
 import (
 	"strconv"
 	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // whereEnd are the words that end a WHERE.
@@ -12,9 +14,10 @@ var whereEnd = []string{"GROUP", "HAVING", "WINDOW", "UNION", "INTERSECT", "EXCE
 func (p *parser) where(t *template) {
 	conds, whole := p.conjunction(t.where, 0)
 	t.where = conds
-	if !whole {
+	if !whole || len(p.asides) > 0 && t.kind != lock.Write {
 		t.shape.Opaque = true
 	}
+	t.shape.Aside, p.asides = append(t.shape.Aside, p.asides...), nil
 }
 
 // maxDepth bounds the parentheses that are looked into. Texts are hostile, and
@@ -44,6 +47,9 @@ func (p *parser) conjunction(conds []slot, depth int) ([]slot, bool) {
 
 // condition reads one operand of AND.
 func (p *parser) condition(conds []slot, depth int) ([]slot, bool) {
+	if p.aside() {
+		return conds, true
+	}
 	m, from := p.mark(), len(conds)
 	if p.tok.op("(") && depth < maxDepth {
 		p.advance()

@@ -242,8 +242,11 @@ func (p *parser) relation(t *template) {
 // written takes the name of the table that is written.
 func (p *parser) written(t *template) {
 	t.shape.Table = p.table()
-	p.target = t.shape.Table[strings.LastIndexByte(t.shape.Table, '.')+1:]
+	p.target = unqualified(t.shape.Table)
 }
+
+// unqualified leaves the schema out.
+func unqualified(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
 
 // filter reads what follows the target or the assignments. other is the word
 // that brings other tables in.
