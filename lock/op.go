@@ -196,17 +196,17 @@ func (op *Op) Compares() bool { return op.Guarded || op.Guessed }
 type Statement struct {
 	Table     string   // as written, without quotes, schema kept if written; lower case unless quoted
 	Also      []string // the other tables that it writes, as Table: of a TRUNCATE, or of a WITH list
-	Cascade   bool     // it may write tables that it does not name, as TRUNCATE ... CASCADE does
 	Set       []Assign // columns that an INSERT or UPDATE assigns, in order
 	Where     []Cond   // comparisons joined by AND; see Opaque
 	Columns   []string // result columns of a SELECT or RETURNING, by name ("*" kept)
+	Trace     string   // trace id of a comment (traceparent), "" if there is none
+	Aside     []string // if set, all that Where lacks are comparisons with these columns ("table.column") of other tables, if those have them
+	Cascade   bool     // it may write tables that it does not name, as TRUNCATE ... CASCADE does
 	Returning bool     // a write with RETURNING
 	ForUpdate bool     // a SELECT that takes row locks
 	Upsert    bool     // INSERT ... ON CONFLICT DO UPDATE
-	Trace     string   // trace id of a comment (traceparent), "" if there is none
 	Lease     bool     // its row is a lock, and the op before this one says what it does to it
-	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete
-	Aside     []string // if set, what Where lacks are comparisons with these columns ("table.column") of other tables, if those have them
+	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete; see Aside
 }
 
 // An Assign is one column being set.
