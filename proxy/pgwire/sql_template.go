@@ -39,15 +39,16 @@ type template struct {
 	skips bool    // it takes rows that nobody has locked
 	deeps bool    // which rows it changes, a subquery says
 
+	unread   bool // parts of it were not looked at, and may do anything
+	maybe    bool // runs code that cannot be seen, which may write
+	indirect bool // what the reply counts is not what was written
+
 	target   []string // columns of ON CONFLICT
 	guards   []guard  // all that the WHERE asks for, whatever joins it, if that matters
 	inserted int      // how many of set an INSERT gives the new row
 	guarded  int      // place behind the WHERE of what it changes, 0 if there is none
 
-	also     []another // the other tables, each once as read and once as written
-	unread   bool      // parts of it were not looked at, and may do anything
-	maybe    bool      // runs code that cannot be seen, which may write
-	indirect bool      // what the reply counts is not what was written
+	also []another // the other tables, each once as read and once as written
 
 	table     string // as the ledger compares it
 	system    bool   // reads a system catalog: never an op
