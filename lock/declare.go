@@ -78,9 +78,10 @@ func (l declarations) lock(key string) bool {
 }
 
 // notLocks are keys of libraries that look like locks in all that they do, and
-// guard nothing: a probe of what the server can, a latch that wakes waiters up, and
-// a mutex that is only to keep a periodic task from running twice.
-var notLocks = [...]string{"symfony_check_support_time*", "redisson_unlock_latch:*", "*:stalled-check"}
+// guard nothing: a probe of what the server can, a latch that wakes waiters up, a
+// mutex that is only to keep a periodic task from running twice, and the set of jobs
+// whose workers are looked after.
+var notLocks = [...]string{"symfony_check_support_time*", "redisson_unlock_latch:*", "*:stalled-check", "bull:*:stalled"}
 
 // ignored reports whether the key is none of a lock, by what was declared or
 // else because it is known.

@@ -66,11 +66,16 @@ func (l *Ledger) HandsOver(id LockID) bool {
 	return g != nil && g.handed
 }
 
-// A surveyedGrant is a grant whose token another process may use.
-type surveyedGrant struct {
-	holding
-	by   string
-	from Instant // F of the grant
+// A handedTokens is what was seen of the last tokens of a key. An op is noted when
+// its answer was delivered, so a token may be used before its grant is.
+type handedTokens struct {
+	granted []handling // from when it was forwarded
+	used    []handling // by whom, and until when that one had worked with the database
+}
+
+type handling struct {
+	token, by string
+	at        Instant
 }
 
 // held notes whose a token is.
@@ -78,34 +83,52 @@ func (s *Survey) held(op *Op) {
 	if op.Span != LeaseSpan || op.Outcome != Granted || !op.Token.Known() || AddressOnly(op.Actor) {
 		return
 	}
-	k := s.holders.get(IDOf(op), func() *[]surveyedGrant { return &[]surveyedGrant{} })
-	g := surveyedGrant{holding{IDOf(op), tokenText(op.Token)}, op.Actor, op.F}
-	*k = slices.DeleteFunc(*k, func(o surveyedGrant) bool { return o.token == g.token && o.by == g.by })
-	if *k = append(*k, g); len(*k) > maxRecent {
-		*k = slices.Delete(*k, 0, 1)
+	k := s.tokensOf(op)
+	g := handling{tokenText(op.Token), op.Actor, op.F}
+	k.granted = addUse(k.granted, g)
+	for _, u := range k.used {
+		s.match(op, g, u)
 	}
+}
+
+func (s *Survey) tokensOf(op *Op) *handedTokens {
+	return s.holders.get(IDOf(op), func() *handedTokens { return &handedTokens{} })
+}
+
+func addUse(list []handling, u handling) []handling {
+	list = slices.DeleteFunc(list, func(o handling) bool { return o.token == u.token && o.by == u.by })
+	if list = append(list, u); len(list) > maxRecent {
+		list = slices.Delete(list, 0, 1)
+	}
+	return list
 }
 
 // used notes that a token was handed over, if it is another's, and the process that
 // uses it has worked with the database since.
 func (s *Survey) used(op *Op) {
-	k, a := s.holders.all[IDOf(op)], s.actors.all[op.Actor]
-	if k == nil || a == nil || !op.names() || AddressOnly(op.Actor) {
+	a := s.actors.all[op.Actor]
+	if a == nil || !op.names() || AddressOnly(op.Actor) {
 		return
 	}
-	var found *surveyedGrant
-	for i := range *k {
-		switch g := &(*k)[i]; {
-		case g.token != tokenText(op.Token):
-		case g.by == op.Actor:
-			return
-		case a.last >= g.from:
-			found = g
-		}
+	k := s.tokensOf(op)
+	u := handling{tokenText(op.Token), op.Actor, a.last}
+	own := func(g handling) bool { return g.token == u.token && g.by == u.by }
+	if slices.ContainsFunc(k.granted, own) {
+		return
 	}
-	if found != nil {
-		s.group(found.id).sorted.handed = true
-		s.hand(found.holding, op.Actor)
+	k.used = addUse(k.used, u)
+	for _, g := range k.granted {
+		s.match(op, g, u)
+	}
+}
+
+// match notes a token that one process was granted and another used, if that one had
+// worked with the database in between.
+func (s *Survey) match(op *Op, granted, used handling) {
+	if granted.token == used.token && granted.by != used.by && used.at >= granted.at {
+		id := IDOf(op)
+		s.group(id).sorted.handed = true
+		s.hand(holding{id, granted.token}, used.by)
 	}
 }
 

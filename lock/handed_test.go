@@ -113,3 +113,30 @@ func TestASurveyKeepsFewOfTheTokensThatAreHandedOver(t *testing.T) {
 		t.Errorf("%d tokens are noted", len(s.handed))
 	}
 }
+
+// A grant whose reply was held is noted after what was done under its token.
+func TestASurveyHearsOfTheGrantLast(t *testing.T) {
+	l := newTape()
+	s := NewSurvey(nil)
+	grant := l.acquire(10, "A", 1, "ta")
+	write := l.do(20, l.write("W", 3), Done)
+	drop := l.do(30, l.release("W", 4, "ta"), Done)
+	for _, op := range []*Op{write, drop, grant} {
+		s.Add(op)
+	}
+	if got := s.handed[holding{IDOf(grant), tokenText(grant.Token)}]; !slices.Equal(got, []string{"W"}) {
+		t.Errorf("the token went to %q", got)
+	}
+}
+
+func TestAClaimOfAnyFreeRowIsAQueues(t *testing.T) {
+	s, l := NewSurvey(nil), newTape()
+	s.Add(&Op{Session: 1, Actor: "A", Proto: Postgres, Kind: Acquire, Upstream: "pg", Key: "lease:job:?", Outcome: Refused})
+	s.Add(&Op{Session: 1, Actor: "A", Proto: Postgres, Kind: Acquire, Upstream: "pg", Key: "lease:desk:x", Outcome: Refused})
+	l.Learn(s)
+	for key, want := range map[string]bool{"lease:job:1f": true, "lease:desk:x": false, "row:job:1f": false, "job:1f": false} {
+		if got := l.Queue(LockID{Upstream: "pg", Key: key}); got != want {
+			t.Errorf("%s is a queue's: %v", key, got)
+		}
+	}
+}

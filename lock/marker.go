@@ -29,6 +29,7 @@ type groupState struct {
 	members   bool // a token is a member of the key
 	many      bool // several members were there at once
 	twice     bool // a holder had it twice
+	queue     bool // what was asked for was any row that is free, and there was none
 	handed    bool // a token was used by another process than its holder
 	exclusive bool // it is created exclusively
 	lone      int  // refusals while there was one member

@@ -62,6 +62,19 @@ func unresolved(key string) bool {
 		strings.HasPrefix(key, "lease:") && strings.HasSuffix(key, ":?")
 }
 
+// Queue reports whether a lock is the claim of a job in a table of such: somebody is
+// known to have asked for any that is free. Such a claim is over when the job is
+// done, or is given back by whoever looks after the table, and not by a lifetime.
+func (l *Ledger) Queue(id LockID) bool {
+	table, _, ok := strings.Cut(strings.TrimPrefix(id.Key, "lease:"), ":")
+	if !ok || !strings.HasPrefix(id.Key, "lease:") {
+		return false
+	}
+	id.Key = "lease:" + table + ":?"
+	g := l.groups[group(id)]
+	return g != nil && g.queue
+}
+
 // sortedBy learns from a grant.
 func (g *groupState) sortedBy(op *Op) {
 	g.shared = g.shared || op.Shared

@@ -19,8 +19,8 @@ type Survey struct {
 	tokens fifo[string, *surveyedToken]
 	actors fifo[string, *surveyedActor]
 
-	holders fifo[LockID, *[]surveyedGrant] // who was granted the last tokens
-	handed  map[holding][]string           // the other processes that used a token
+	holders fifo[LockID, *handedTokens] // who was granted the last tokens, and who used them
+	handed  map[holding][]string        // the other processes that used a token
 
 	servers  servers
 	quorums  map[LockID]bool
@@ -153,6 +153,7 @@ func (s *Survey) Add(op *Op) {
 func (s *Survey) took(op *Op) {
 	id, token := IDOf(op), use{tokenText(op.Token), op.Actor}
 	g := s.group(id)
+	g.sorted.queue = g.sorted.queue || op.Kind == Acquire && op.Outcome == Refused && unresolved(op.Key)
 	if op.Kind == Acquire && op.Outcome == Granted {
 		g.sorted.sortedBy(op)
 		if !s.decls.lock(op.Key) {

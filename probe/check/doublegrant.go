@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -86,7 +87,7 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 		}
 		kept := active[:0]
 		for _, a := range active {
-			if c.heldAt(a, b) < b.Grant.R || c.removable(a, b.Grant) || c.replaced(a, b) {
+			if c.heldAt(a, b) < b.Grant.R || c.removable(a, b.Grant) || c.replaced(a, b) || c.rewritten(a, b.Grant) {
 				continue
 			}
 			kept = append(kept, a)
@@ -152,6 +153,17 @@ func sameClient(a, b *lock.Term) bool {
 func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
 	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
 		return op.Kind == lock.Release && mayHave(op) && mayRemove(op, t)
+	})
+}
+
+// rewritten reports whether a statement of which it was not understood what it does to
+// the lock, but that wrote its table, may have removed the term's row before the grant
+// that followed.
+func (c *kase) rewritten(t *lock.Term, grant *lock.Op) bool {
+	table, _, _ := strings.Cut(strings.TrimPrefix(t.Lock.Key, "lease:"), ":")
+	return grant.Proto == lock.Postgres && slices.ContainsFunc(c.ops, func(op *lock.Op) bool {
+		return op.Kind == lock.Write && op.SQL != nil && !op.SQL.Lease && lock.TableName(op.SQL.Table) == lock.TableName(table) &&
+			op.Upstream == t.Lock.Upstream && op.F < grant.R && (!answered(op) || op.Rows != 0 && op.Outcome != lock.Failed && op.R > t.Grant.F)
 	})
 }
 

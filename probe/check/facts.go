@@ -59,7 +59,7 @@ func (c *kase) lockFact(id lock.LockID) {
 		held[t.Actor] = append(held[t.Actor], t)
 	}
 	for _, op := range c.acts[id].all {
-		if op.Kind == lock.Acquire && answered(op) && op.Outcome != lock.Granted && c.dueOp(op) {
+		if op.Kind == lock.Acquire && answered(op) && op.Outcome != lock.Granted && c.dueOp(op) && !c.ledger.Ignores(op) {
 			s.fact.Refusals++
 			if heldDuring(held[op.Actor], op) && len(s.denied) < mostActors {
 				s.denied[op.Actor] = op.Seq

@@ -13,7 +13,7 @@ const atOnce = 100 * time.Millisecond
 // lifetime.
 func (c *kase) noExpiry() {
 	for _, id := range c.lockIDs() {
-		if c.isMarker(id) {
+		if c.isMarker(id) || c.ledger.Queue(id) {
 			continue
 		}
 		for _, t := range c.terms[id] {
