@@ -141,7 +141,9 @@ func (o *outcome) compare() {
 	if o.row == soak {
 		want.verdicts = "LF401"
 	}
-	o.equal("verdicts", o.verdicts, want.verdicts)
+	if want.or == "" || orNone(o.verdicts) != want.or {
+		o.equal("verdicts", o.verdicts, want.verdicts)
+	}
 	if o.row == clean || o.row == soak {
 		o.sums()
 		return
@@ -164,7 +166,9 @@ func (o *outcome) compare() {
 	if o.row == lose {
 		seen.Unrenewed = 0 // as many as it has time for
 	}
-	o.equal("the history has", seen.String(), want.ops)
+	if o.each == 0 { // of several keys it may have any
+		o.equal("the history has", seen.String(), want.ops)
+	}
 }
 
 func (o *outcome) equal(what, got, want string) {
@@ -217,7 +221,7 @@ func (o *outcome) majorities(said counts) {
 
 func orNone(s string) string {
 	if s == "" {
-		return "nothing"
+		return nothing
 	}
 	return s
 }

@@ -173,7 +173,7 @@ func (l *lab) close() {
 // tables are what the services find.
 const tables = `DROP SCHEMA public CASCADE; CREATE SCHEMA public;
 	CREATE TABLE counter (id int PRIMARY KEY, value bigint NOT NULL);
-	INSERT INTO counter SELECT n, 0 FROM generate_series(1, 50) n;
+	INSERT INTO counter SELECT n, 0 FROM generate_series(1, 10000) n;
 	CREATE TABLE lease (name text PRIMARY KEY, owner text NOT NULL, expires_at timestamptz NOT NULL);
 	CREATE TABLE locks (name text PRIMARY KEY, owner text, locked_until timestamptz);
 	INSERT INTO locks (name) VALUES ('counter')`

@@ -153,7 +153,7 @@ func (t trial) fault() []string {
 	twice := (2 * lease).String()
 	switch t.row {
 	case late:
-		return []string{"--stall-after", "acquire" + t.only + "#1=" + twice}
+		return []string{"--stall-after", t.grantedAt() + "#1=" + twice}
 	case freeze:
 		return []string{t.freezeAt(), t.freezeOn() + "#1=" + twice}
 	case soak:

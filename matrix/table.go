@@ -47,5 +47,9 @@ func (l subject) cell(row string) string {
 	if !has {
 		return "-"
 	}
-	return want.says + ": " + orNone(want.verdicts)
+	cell := want.says + ": " + orNone(want.verdicts)
+	if want.or != "" {
+		cell += ", or " + want.or
+	}
+	return cell
 }
