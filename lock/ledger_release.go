@@ -58,10 +58,25 @@ func (l *Ledger) asked(t *Term, op *Op) {
 // unguarded one the process's open term of the lock, or else the last that it
 // had there. What spans a session is released on that; a process that asks on
 // another one means its own all the same.
+//
+// What a client has read of the key by itself may be another's, from before it took
+// the lock: then it means its own.
 func (l *Ledger) owner(k *keyState, op *Op) *Term {
-	if op.tells() {
-		return k.ofToken(op)
+	if !op.tells() {
+		return k.openOf(op)
 	}
+	t := k.ofToken(op)
+	if !op.names() && (t == nil || !sameClient(t.Session, t.Actor, op)) {
+		if own := k.openOf(op); own != nil {
+			return own
+		}
+	}
+	return t
+}
+
+// openOf returns the open term of the lock that an op's process has, on the op's
+// connection before any other.
+func (k *keyState) openOf(op *Op) *Term {
 	var found *Term
 	for _, t := range slices.Backward(k.terms) {
 		mine := t.Actor == op.Actor && (op.Actor != "" || t.Session == op.Session)

@@ -234,6 +234,22 @@ func TestATimestampLock(t *testing.T) {
 	}
 }
 
+// What a client has read may be another's token, from before it took the lock itself.
+func TestAnotherTokenThatWasReadIsNotReleased(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "A", 1, "ta")
+	l.acquire(600, "B", 2, "tb")
+	op := l.release("B", 3, "ta") // on another connection of B, which has read it once
+	op.Verb, op.Guarded, op.Racy = "DEL", false, true
+	want(t, l.do(620, op, Done), 2, 1)
+	if l.Term(2).Open() || l.Term(2).Released != op || l.Term(1).Release != nil {
+		t.Errorf("B gives back what it has: %+v, %+v", l.Term(1), l.Term(2))
+	}
+	again := l.release("B", 3, "ta")
+	again.Verb, again.Guarded, again.Racy = "DEL", false, true
+	want(t, l.do(630, again, NotHeld), 1, 1)
+}
+
 // A client that gets the value, compares it and deletes the key is its storer all
 // the same, though it takes away whatever is there by then.
 func TestAClientComparesItself(t *testing.T) {

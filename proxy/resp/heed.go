@@ -99,6 +99,24 @@ func (t *Tracker) heeding(d *ask) *ask {
 	return d
 }
 
+// outdated forgets what was read of the keys that a request is to take: what stands
+// there afterwards is another value.
+func (t *Tracker) outdated(d *ask) {
+	if t.gets == 0 {
+		return
+	}
+	for _, op := range d.ops {
+		if op.Kind != lock.Acquire && op.Kind != lock.Store {
+			continue
+		}
+		for i := range t.notes {
+			if n := &t.notes[i]; n.sum == sumOfKey(op.DB, []byte(op.Key)) {
+				*n = note{}
+			}
+		}
+	}
+}
+
 // compared takes in that the client has read the op's key before it.
 func (d *ask) compared(op *lock.Op, n *note, watched bool) {
 	switch {

@@ -58,6 +58,8 @@ func TestReadsBeforeActs(t *testing.T) {
 		{"read in MULTI, released behind it", taken + "MULTI -> +OK; GET k -> +QUEUED; EXEC -> *1 $3 tok; DEL k -> :1", granted + `DEL release db0 "k" T done racy`},
 		{"discarded", "WATCH k -> +OK; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; DISCARD -> +OK", `DEL release db0 "k" guarded T failed err=DISCARD`},
 		{"another is watched", taken + "WATCH l -> +OK; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *1 :1", granted + `DEL release db0 "k" T done racy`},
+		{"read before it was taken", taken + "GET k -> $3 old; SETNX k tok -> :1; DEL k -> :1", granted + `SETNX acquire db0 "k" nx T granted|DEL release db0 "k" done`},
+		{"read before its deadline was replaced", taken + "GET k -> $10 1600000000; GETSET k 1700000000 -> $10 1600000000; DEL k -> :1", granted + `GETSET acquire db0 "k" D unknown until|DEL release db0 "k" done`},
 		{"reading in MULTI", "WATCH k -> +OK; MULTI -> +OK; GET k -> +QUEUED; DEL k -> +QUEUED; EXEC -> *2 $3 tok :1", `DEL release db0 "k" done`},
 		{"watched and taken", "WATCH k -> +OK; GET k -> $-1; MULTI -> +OK; SET k tok PX 500 -> +QUEUED; EXEC -> *1 +OK", `SET acquire db0 "k" nx T ttl=500ms granted`},
 		{"watched and taken by another", "WATCH k -> +OK; GET k -> $-1; MULTI -> +OK; SETEX k 5 tok -> +QUEUED; EXEC -> *-1", `SETEX acquire db0 "k" nx T ttl=5s refused`},
@@ -71,7 +73,7 @@ func TestReadsBeforeActs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			want := strings.NewReplacer(" T", " "+tok("tok"), " O", " "+tok("other")).Replace(tt.want)
+			want := strings.NewReplacer(" T", " "+tok("tok"), " O", " "+tok("other"), " D", " "+tok("1700000000")).Replace(tt.want)
 			if got := replayed(t, newTracker(), tt.dialogue); got != want {
 				t.Errorf("%s\ngot  %s\nwant %s", tt.dialogue, got, want)
 			}

@@ -238,6 +238,7 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 	e := entry{}
 	if p.may {
 		if a := t.build(); a != nil {
+			t.outdated(a)
 			e.set(a)
 		}
 	}
