@@ -140,6 +140,8 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 	done := slices.Clone(list)
 	over := func(f fenced) lock.Instant { return f.write.over() }
 	slices.SortStableFunc(done, func(a, b fenced) int { return cmp.Compare(over(a), over(b)) })
+	told := map[*write]bool{}
+	defer func() { c.unorderedFences(k, list, told) }()
 	var highest *fenced
 	if before, ok := c.highest[k]; ok {
 		highest = &before
@@ -152,7 +154,8 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 			done = done[1:]
 		}
 		if highest != nil && highest.write != f.write && c.dueOp(f.write.op) && fell(*highest, f) && !c.setAnew(k, highest.write.lo, f.write.hi) {
-			c.regression(k, *highest, f)
+			told[f.write] = true
+			c.regression(k, *highest, f, Proven)
 		}
 	}
 }
@@ -185,12 +188,18 @@ func (w *write) resets() bool {
 	return w.op.Verb != "UPDATE" && !w.op.SQL.Upsert && (w.state == accepted || w.state == uncertain)
 }
 
-func (c *kase) regression(k lockRow, x, w fenced) {
+func (c *kase) regression(k lockRow, x, w fenced, level Level) {
 	p := let("A be %s and B be %s.", w.who(), x.who())
 	p.say("B's %s was accepted on the row with %s %d, in effect by %s.", named(x.write.op), k.column, x.fence, ms(x.write.over()))
 	p.say("Then no lower fence may pass any more, nor an equal one of another grant.")
 	p.say("However A's %s was accepted on it with %s %d, in effect no earlier than %s.", named(w.write.op), k.column, w.fence, ms(w.write.lo))
-	v := Verdict{Code: "LF105", Level: Proven, Table: k.table, Proof: p.String()}
+	switch {
+	case level == Possible:
+		p.say("A's came after B's in some of the orders that the intervals, the connections, the locks of rows and the values admit, so this is not proven.")
+	case x.write.over() > w.write.lo:
+		p.say("A's came after B's in all of the orders that the intervals, the connections, the locks of rows and the values admit.")
+	}
+	v := Verdict{Code: "LF105", Level: level, Table: k.table, Proof: p.String()}
 	for _, f := range []fenced{w, x} {
 		if f.term != nil {
 			v.Terms = append(v.Terms, f.term.ID)
@@ -198,7 +207,7 @@ func (c *kase) regression(k lockRow, x, w fenced) {
 	}
 	id := k.lock
 	if named := id.Key == ""; named {
-		c.fallen[columnOf{k.table, k.column}]++
+		c.fallen[columnOf{k.table, k.column}] += asInt(level == Proven)
 		c.emit(c.guardOf(k, w), v, x.write.op, x.write.commit, w.write.op, w.write.commit)
 		return
 	}

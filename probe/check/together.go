@@ -19,7 +19,8 @@ type clustered struct {
 	with   showing
 	within showing // without the live reads that rest on a premise
 	on     []columnOf
-	told   bool // there is a verdict about two of its sections
+	told   bool                // there is a verdict about two of its sections
+	first  map[[2]*lock.Op]int // of two writes with fences: in how many orders the one came before the other
 }
 
 // A showing counts orders. Strictly, only what is certain to be a dependency counts,
@@ -168,7 +169,7 @@ const (
 // ordersOf goes through the orders of a cluster, as far as there is room.
 func (c *kase) ordersOf(k *cluster, room *int) *clustered {
 	s, ok := c.sceneOf(k)
-	if !ok || !s.entangled() {
+	if !ok || !s.entangled() && !s.fencesMet() {
 		return nil
 	}
 	r := &clustered{scene: s, blind: s.blind || c.blindIn(k), on: s.premises()}
@@ -258,6 +259,7 @@ func (s *scene) tell(x *course, r *clustered) {
 	of := func(lives []live, same bool) harms {
 		return s.harmsOf(slices.DeleteFunc(s.links(x, lives, same), func(l link) bool { return max(l.from, l.to) >= s.cluster.core }))
 	}
+	s.firsts(x, r)
 	r.with.add(of(every(true), true), of(every(false), false))
 	if len(r.on) > 0 {
 		r.within.add(of(bare(every(true)), true), of(bare(every(false)), false))
