@@ -140,3 +140,25 @@ func TestAClaimOfAnyFreeRowIsAQueues(t *testing.T) {
 		}
 	}
 }
+
+// A process that claims jobs and does not tell when they are done may be doing one of
+// them, whatever else it holds.
+func TestAQueuesWorkerIsNeverSureOfItsOnlyOtherLock(t *testing.T) {
+	s, l := NewSurvey(nil), newTape()
+	claim := func(key string) *Op {
+		return &Op{Session: 3, Actor: "A", Proto: Postgres, Kind: Acquire, Upstream: "pg", Key: "lease:job:" + key, NX: true, Token: l.v("a"), Outcome: Granted}
+	}
+	for _, key := range []string{"1a", "2b", "3c"} {
+		s.Add(claim(key))
+	}
+	none := claim("?")
+	none.Outcome = Refused
+	s.Add(none)
+	l.Learn(s)
+	l.acquire(10, "A", 1, "ta")
+	want(t, l.do(20, l.write("A", 2), Done), 1, 0.90)
+	if op := l.do(30, claim("1a"), Granted); !l.Term(op.Term.ID).Marker {
+		t.Fatal("nobody ever gives a job back")
+	}
+	want(t, l.do(40, l.write("A", 2), Done), 1, 0.75)
+}

@@ -148,7 +148,9 @@ func (k *keyState) heldBy(op *Op) *Term {
 func (l *Ledger) grant(k *keyState, op *Op) *Term {
 	l.supersede(k, op)
 	t := l.newTerm(k, op)
-	t.Marker = l.marks(k, t)
+	if t.Marker = l.marks(k, t); t.Marker && l.Queue(k.id) {
+		l.actor(op.Actor).several = true // it has jobs of which it does not tell when they are done
+	}
 	l.index(k, t)
 	l.opened(t)
 	k.overtaken(t)

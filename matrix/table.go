@@ -48,8 +48,8 @@ func (l subject) cell(row string) string {
 		return "-"
 	}
 	cell := want.says + ": " + orNone(want.verdicts)
-	if want.or != "" {
-		cell += ", or " + want.or
+	for _, other := range want.or {
+		cell += ", or " + other
 	}
 	return cell
 }
