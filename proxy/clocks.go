@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"strings"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/history"
@@ -32,7 +33,8 @@ func (e *Engine) Sampled(c history.Clock) {
 }
 
 // place fills in the lifetime of an op of which only the end is told, as of its
-// request. One that has ended by then has the shortest there is.
+// request. One that has ended by then has the shortest there is, but that the
+// holder of a row who moves its end there gives the lease back.
 func (k *clocks) place(op *lock.Op) {
 	if op.Until == 0 || op.TTL != 0 {
 		return
@@ -41,7 +43,17 @@ func (k *clocks) place(op *lock.Op) {
 	if !ok {
 		c = history.Clock{Wall: k.own}
 	}
-	if !c.Wall.IsZero() {
-		op.TTL = max(1, time.UnixMilli(op.Until).Sub(c.Wall.Add(op.A.Sub(c.At))))
+	if c.Wall.IsZero() {
+		return
 	}
+	left := time.UnixMilli(op.Until).Sub(c.Wall.Add(op.A.Sub(c.At)))
+	if left <= clocksAgree && op.Kind == lock.Renew && strings.HasPrefix(op.Key, "lease:") {
+		op.Kind, op.Until = lock.Release, 0
+		return
+	}
+	op.TTL = max(1, left)
 }
+
+// clocksAgree is how far the clocks of a client and of its server may be apart, so
+// that what is the present by one of them is so by the other.
+const clocksAgree = 5 * time.Millisecond

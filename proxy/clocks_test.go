@@ -10,6 +10,32 @@ import (
 
 // A lease with an absolute end is placed by the clock of its server, or else by
 // ours.
+func TestAnEndThatIsOverGivesALeaseBack(t *testing.T) {
+	start := time.UnixMilli(1_000_000)
+	for _, tt := range []struct {
+		name string
+		op   lock.Op
+		want lock.Kind
+	}{
+		{"in the past", lock.Op{Kind: lock.Renew, Key: "lease:t:x", Until: 900_000}, lock.Release},
+		{"now", lock.Op{Kind: lock.Renew, Key: "lease:t:x", Until: 1_002_000}, lock.Release},
+		{"now, by a clock that goes before", lock.Op{Kind: lock.Renew, Key: "lease:t:x", Until: 1_002_005}, lock.Release},
+		{"later", lock.Op{Kind: lock.Renew, Key: "lease:t:x", Until: 1_002_006}, lock.Renew},
+		{"an acquire", lock.Op{Kind: lock.Acquire, Key: "lease:t:x", Until: 900_000}, lock.Acquire},
+		{"of no row", lock.Op{Kind: lock.Renew, Key: "k", Until: 900_000}, lock.Renew},
+	} {
+		e := engine(t)
+		e.Started(start)
+		c := e.Open(1, owner("a"))
+		op := tt.op
+		op.Session, op.Proto, op.A = 1, lock.Postgres, lock.Instant(2*time.Second)
+		e.Request(c, &op, false, op.A)
+		if op.Kind != tt.want || op.Kind == lock.Release && (op.TTL != 0 || op.Until != 0) || op.Kind != lock.Release && op.TTL < 1 {
+			t.Errorf("%s: a %s for %v until %d, want a %s", tt.name, op.Kind, op.TTL, op.Until, tt.want)
+		}
+	}
+}
+
 func TestLifetimeOfAnAbsoluteEnd(t *testing.T) {
 	start := time.UnixMilli(1_000_000)
 	for _, tt := range []struct {

@@ -78,6 +78,10 @@ func (p *parser) assign(column string) slot {
 		return slot{column: column, value: value{now: r}}
 	}
 	p.reset(m)
+	if p.elseNow() && p.assignEnd() {
+		return slot{column: column, value: value{now: &reckoning{}}}
+	}
+	p.reset(m)
 	p.toNext()
 	return slot{column: column}
 }

@@ -45,6 +45,22 @@ func (p *parser) reckon() (*reckoning, bool) {
 	return &t.reckoning, true
 }
 
+// elseNow reads a CASE that is now unless one of its conditions holds: what the
+// end of a lease is set to by who gives it back, but not before it was to last for.
+func (p *parser) elseNow() bool {
+	if !p.word("CASE") {
+		return false
+	}
+	for !p.end() && !p.tok.word("ELSE") {
+		p.step()
+	}
+	if !p.word("ELSE") {
+		return false
+	}
+	r, ok := p.reckon()
+	return ok && r.plain() && p.word("END")
+}
+
 func (p *parser) timeSum() (timeTerm, bool) {
 	if p.depth >= maxDepth {
 		return timeTerm{}, false
