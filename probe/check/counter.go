@@ -56,7 +56,7 @@ type tally struct {
 	unbounded bool // the sum is given up: some of the writes may be of another row
 	crowded   bool // likewise: more waited for what tells of them than are remembered
 	unordered bool // what came before the value was set anew is not certain
-	unsure    int  // bases that are not certain
+	apart     apart
 	unnamed   bool // it is not certain that the writes are of the counter's row
 }
 
@@ -70,7 +70,7 @@ func newTally(inv Invariant) *tally {
 // anew forgets what was summed.
 func (t *tally) anew() {
 	t.intents, t.summed, t.victims = map[*lock.Op]*intent{}, map[*lock.Op]*intent{}, map[*lock.Op]bool{}
-	t.cited, t.unsure, t.unordered = [2]*intent{}, 0, false
+	t.cited, t.apart, t.unordered = [2]*intent{}, apart{}, false
 	t.out.Acknowledged, t.out.Unknown, t.out.UnknownLow, t.out.UnknownHigh, t.out.Unbounded = 0, 0, 0, 0, false
 	t.out.StaleBase, t.out.Victims = 0, 0
 }
@@ -169,9 +169,13 @@ func (t *tally) judge(c *carry) {
 	}
 	p.say("Then the counter's change lies in %s.", interval(low, high))
 	p.say("However it went from %d to %d, a change of %d: a net deficit of %d.", t.start, t.inv.End, t.out.Change, t.out.NetDeficit)
-	if t.unsure > 0 {
+	switch {
+	case t.apart.n == 0:
+	case t.apart.steady():
+		p.say("Of %d writes the read was not within their section or transaction; but each put %d more than the last read before it, whatever that was, so that was their base.", t.apart.n, t.apart.step)
+	default:
 		v.Level = Likely
-		p.say("Of %d writes it is not certain from which read they were computed.", t.unsure)
+		p.say("Of %d writes it is not certain from which read they were computed.", t.apart.n)
 	}
 	if t.unnamed && v.Level == Proven {
 		v.Level = Likely

@@ -56,7 +56,7 @@ func (t *tally) intentOf(c *kase, w *write) {
 		return
 	}
 	if !guarded && !madeFrom(r, w) {
-		t.unsure++
+		t.apart.learn(r.value(t.inv.Column), a.Value)
 	}
 	if r.vague {
 		i := t.newIntent(lock.Value{})
@@ -105,6 +105,31 @@ func madeFrom(r *read, w *write) bool {
 		return true
 	}
 	return r.op.Session == w.op.Session && r.op.Tx == w.op.Tx && w.op.Tx != 0 && !w.op.Implicit && !r.op.Implicit
+}
+
+// An apart is what the writes show that read neither in their term nor in their
+// transaction, but before: what each put less the last read on its connection, or of
+// its process.
+type apart struct {
+	n        int
+	step     int64
+	varied   bool // not all differences are the same, or one is not known
+	base     lock.Value
+	unsteady bool // not all bases are the same
+}
+
+func (s *apart) learn(base, put lock.Value) {
+	by, ok := put.Minus(base)
+	s.varied = s.varied || !ok || s.n > 0 && by != s.step
+	s.unsteady = s.unsteady || s.n > 0 && !base.Same(s.base)
+	s.step, s.base = by, base
+	s.n++
+}
+
+// steady reports whether the writes were computed from those reads for certain, as
+// what a column's sections show of it proves it.
+func (s *apart) steady() bool {
+	return s.n >= cleanSections && s.step != 0 && s.unsteady && !s.varied
 }
 
 // count adds an intent to the sums.
