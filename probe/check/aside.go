@@ -1,19 +1,24 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // learnAside notes what was not understood of a write, and which columns its table
-// has for certain: an UPDATE or a DELETE of that table alone can name no other's.
+// has for certain: an UPDATE or a DELETE of that table alone, which the server took,
+// can name no other's.
 func (s *shape) learnAside(op *lock.Op) {
 	if op.SQL.Opaque {
 		s.opaque = s.opaque || !onlyAside(op)
 		for _, a := range op.SQL.Aside {
 			s.asides[a] = true
 		}
+		return
+	}
+	if op.Outcome != lock.Done {
 		return
 	}
 	for _, a := range op.SQL.Set {
@@ -34,17 +39,16 @@ func onlyAside(op *lock.Op) bool {
 
 // opaque reports whether what was not understood of a statement may have to do with
 // the rows that it is about. A column without a name before it, in a subquery, is
-// the written table's unless the other has it.
+// the written table's unless the other has it. That no row was changed may be by either
+// kind of conditions.
 func (k *Survey) opaque(op *lock.Op) bool {
 	if !op.SQL.Opaque {
 		return false
 	}
-	for _, a := range op.SQL.Aside {
-		if !k.has(a) {
-			return true
-		}
+	if !onlyAside(op) || answered(op) && op.Rows == 0 {
+		return true
 	}
-	return !onlyAside(op)
+	return slices.ContainsFunc(op.SQL.Aside, func(a string) bool { return !k.has(a) })
 }
 
 // unread reports whether some write of the table was not understood.

@@ -75,7 +75,7 @@ func (k *Survey) learnShape(op *lock.Op) {
 		}
 		k.restless = s.learnKeys(op) || k.restless
 	}
-	if !op.SQL.Opaque && op.Verb != "INSERT" {
+	if (!op.SQL.Opaque || onlyAside(op)) && op.Verb != "INSERT" {
 		s.learnRow(op)
 	}
 }
@@ -113,7 +113,7 @@ func (s *shape) learnRow(op *lock.Op) {
 	}
 	row := rowName(op, parts)
 	if len(guards) == 0 {
-		s.alone[namedBy(row)] = true
+		s.alone[namedBy(row)] = s.alone[namedBy(row)] || !op.SQL.Opaque
 		s.many[namedBy(row)] = s.many[namedBy(row)] || op.Rows > 1
 	}
 	for i, part := range parts {

@@ -335,7 +335,7 @@ func (c *kase) blindIn(k *cluster) bool {
 
 // plain reports whether a write is an UPDATE of a row that is known, and of nothing else.
 func (w *write) plain() bool {
-	return w.op.Verb == "UPDATE" && !w.op.SQL.Opaque && !w.anywhere && w.row != unknownRow
+	return w.op.Verb == "UPDATE" && !w.anywhere && w.row != unknownRow
 }
 
 // strangeTo lists the writes of a table that a scene cannot have: that are no UPDATE,

@@ -118,6 +118,7 @@ func TestReadSQL(t *testing.T) {
 		{"between", `select a from t where b between 1 and 5 and c = 3`, []string{"read SELECT t where c=3 cols a opaque"}},
 		{"null", `select a from t where b is null and c is not null and not d and e = 1`, []string{"read SELECT t where e=1 cols a opaque"}},
 		{"subquery", `select a from t where b = (select max(b) from u where c = 9) and d = 1 and exists (select 1)`, []string{"read SELECT t where d=1 cols a +u opaque"}},
+		{"conditions of a subquery", `update t set v = 1 where id = 1 and (select ok from f where id = 2 and fence = 3)`, []string{"write UPDATE t set v=1 where id=1 +f opaque"}},
 		{"function of a column", `select a from t where lower(b) = 'x' and c = 1`, []string{"read SELECT t where c=1 cols a opaque"}},
 		{"arithmetic", `select a from t where b = 1 + c and d = 1`, []string{"read SELECT t where d=1 cols a opaque"}},
 		{"operators", `select a from t where b @> 1 and c ~ 'x' and d->>'k' = 'v' and e = 1`, []string{"read SELECT t where e=1 cols a opaque"}},

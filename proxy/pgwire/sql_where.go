@@ -51,7 +51,7 @@ func (p *parser) condition(conds []slot, depth int) ([]slot, bool) {
 		return conds, true
 	}
 	m, from := p.mark(), len(conds)
-	if p.tok.op("(") && depth < maxDepth {
+	if p.tok.op("(") && depth < maxDepth && !p.queries() {
 		p.advance()
 		conds, whole := p.conjunction(conds, depth+1)
 		if p.op(")") && p.joined() {
@@ -63,6 +63,12 @@ func (p *parser) condition(conds []slot, depth int) ([]slot, bool) {
 	p.reset(m)
 	p.unknown()
 	return conds[:from], false
+}
+
+// queries reports whether the parenthesis that is next is around a query.
+func (p *parser) queries() bool {
+	defer p.reset(p.mark())
+	return p.op("(") && p.any("SELECT", "WITH", "VALUES", "TABLE")
 }
 
 // joined reports whether a condition ends here.
