@@ -19,7 +19,7 @@ test: ## every test, against real servers, under the race detector
 	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
 	go run ./conformance -suites libpq_pipeline,isolation -ways armed
 	go run ./matrix -quick
-	go run ./internal/demo broken 'no NX' 'blind DEL' 'another table' 'sent again' 'when refused' 'two sessions' 'released before' 'read before' 'FOR UPDATE' 'another process'
+	go run ./internal/demo broken -quick
 
 check: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo 'run gofmt -w on these'; exit 1; }

@@ -5,7 +5,8 @@
 // `probe load` as the service under test below `lockfaultd run` once for each
 // row of the table, prints the table and removes everything. With the argument
 // "broken" that is the table of services that are broken in one way each, with
-// the sound twin of each; words behind it choose the rows that contain one. Each row is judged
+// the sound twin of each; words behind it choose the rows that contain one, and -quick
+// those of make test: one for each code, and some more. Each row is judged
 // by lockfaultd from the wire alone; a row that did not come out as it must is
 // marked and makes the exit status 1.
 package main
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -63,6 +65,8 @@ func tableOf(args []string) (*demo, error) {
 	switch {
 	case len(args) == 0:
 		return &demo{rows: rows(), duration: "10s", legend: legend}, nil
+	case slices.Equal(args, []string{"broken", "-quick"}):
+		return &demo{rows: quickly(brokenRows()), duration: "6s", legend: brokenLegend}, nil
 	case args[0] == "broken":
 		return &demo{rows: chosen(brokenRows(), args[1:]), duration: "6s", legend: brokenLegend}, nil
 	}

@@ -19,6 +19,8 @@ type row struct {
 	load           []string // flags of probe load
 	rules          []string // flags of lockfaultd run
 	must           func(o outcome) string
+	codes          []string // of the broken: that it gives; with a question mark, may give
+	quick          bool     // of the broken: part of make test whatever it gives
 	settings       []string // further flags of lockfaultd run
 	uncounted      bool     // no invariant: the work does not count
 }
