@@ -28,7 +28,7 @@ type carry struct {
 	lastOne   map[string]*finding // by what counts together: see file
 	piles     map[string]*finding
 	cycles    map[cycleID]*finding
-	staleOf   map[lock.TermID]*finding // the LF103 of a term
+	staleOf   map[staleID]*finding // the LF103 of a term
 	out       Result
 	columns   map[columnOf]*columnState
 	fallen    map[columnOf]int  // fences that were too low
@@ -63,7 +63,7 @@ const (
 
 func newCarry(setup Setup, known *Survey) *carry {
 	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
-		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[lock.TermID]*finding{}, cycles: map[cycleID]*finding{}, columns: map[columnOf]*columnState{},
+		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[staleID]*finding{}, cycles: map[cycleID]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}

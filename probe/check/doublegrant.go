@@ -150,8 +150,10 @@ func sameClient(a, b *lock.Term) bool {
 
 // removable reports whether a release that was seen may have removed the
 // term's key before the grant that followed.
-func (c *kase) removable(t *lock.Term, grant *lock.Op) bool {
-	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, grant.R), func(op *lock.Op) bool {
+func (c *kase) removable(t *lock.Term, grant *lock.Op) bool { return c.removableBy(t, grant.R) }
+
+func (c *kase) removableBy(t *lock.Term, at lock.Instant) bool {
+	return slices.ContainsFunc(c.during(t.Lock, t.Grant.F, at), func(op *lock.Op) bool {
 		return op.Kind == lock.Release && mayHave(op) && mayRemove(op, t)
 	})
 }

@@ -341,23 +341,28 @@ func (c *kase) mayBeRefused(w *write) bool {
 }
 
 func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
-	var list []staleWrite
-	certain := true
+	var sure, perhaps []staleWrite
 	for _, w := range c.ofTerm[t.ID].writes {
-		in := c.inCycle(w)
-		if w.state != accepted || in == yes || c.mayBeRefused(w) || !c.dueOp(w.op) {
+		if w.state != accepted || c.inCycle(w) == yes || c.mayBeRefused(w) || !c.dueOp(w.op) {
 			continue
 		}
 		if o := c.grantedBefore(t, later, w.lo); o != nil {
-			list = append(list, staleWrite{w, o, c.cycled[w]})
-			certain = certain && in == no
+			sure = append(sure, staleWrite{w, o, c.cycled[w]})
+		} else if o := c.perhapsGranted(t, w); o != nil && !c.seenBefore(w, o.Grant.F) {
+			perhaps = append(perhaps, staleWrite{w, o, c.cycled[w]})
 		}
 	}
 	level := Proven
 	if c.pinned[t.ID] {
 		level = Likely
 	}
-	if certain {
+	c.staleOnce(t, sure, level)
+	c.staleOnce(t, perhaps, Possible)
+}
+
+// staleOnce finds LF103 among writes as soon as it is known which are part of a cycle.
+func (c *kase) staleOnce(t *lock.Term, list []staleWrite, level Level) {
+	if !slices.ContainsFunc(list, func(s staleWrite) bool { return len(s.on) > 0 }) {
 		c.carry.stale(t, list, level)
 	} else if len(c.later) < mostFound {
 		carried := c.carry
@@ -372,30 +377,48 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	if len(list) == 0 {
 		return
 	}
-	if f := c.staleOf[t.ID]; f != nil && f.Level == level {
+	key := staleID{t.ID, level == Possible}
+	if f := c.staleOf[key]; f != nil && f.Level == level {
 		f.Count += len(list)
 		return
 	}
 	first, next := list[0].write, list[0].next
 	p := let("A be %s, granted at %s, and B be %s.", holder(t), ms(t.Grant.R), holder(next))
-	p.say("Then B was granted by %s.", ms(next.Grant.R))
-	p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
+	if level == Possible {
+		p.say("Then B may have been granted from %s on, after A.", ms(next.Grant.F))
+		p.say("However A's %s, which was accepted, may have taken effect as late as %s, and nothing in it could have refused it; which came first is open, so this is not proven.",
+			named(first.op), ms(first.hi))
+	} else {
+		p.say("Then B was granted by %s.", ms(next.Grant.R))
+		p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
+	}
 	if first.op.A > t.LeaseEnd.Latest {
 		p.say("It was sent at %s, after A's lease had ended by %s (b: sent later).", ms(first.op.A), ms(t.LeaseEnd.Latest))
 	} else {
 		p.say("It was sent at %s, when A's lease need not have ended yet (a: in flight then).", ms(first.op.A))
 	}
 	p.say("No lost update came of it that the record shows.")
-	if level != Proven {
+	if level == Likely {
 		p.say("It goes back beyond what the judge keeps in mind, so this is not proven.")
 	}
 	v := Verdict{Code: "LF103", Level: level, Table: lock.TableName(first.op.SQL.Table), Terms: []lock.TermID{t.ID, next.ID}, Count: len(list), Proof: p.String()}
 	_, class := about(v.Code)
-	if f := c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit); len(c.staleOf) < mostFound {
-		if c.staleOf[t.ID] = f; f.into != nil {
-			c.staleOf[t.ID] = f.into
-		}
+	f := c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit)
+	if level == Possible { // beside what is more than that it is not told
+		f.unless = func() bool { return c.staleOf[staleID{t.ID, false}] != nil }
 	}
+	if f.into != nil {
+		f = f.into
+	}
+	if len(c.staleOf) < mostFound {
+		c.staleOf[key] = f
+	}
+}
+
+// A staleID names the LF103 of a term: that which is POSSIBLE, or the other.
+type staleID struct {
+	term    lock.TermID
+	perhaps bool
 }
 
 // grantedBefore returns a term that was granted after t, and certainly before at,
