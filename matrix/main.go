@@ -82,7 +82,6 @@ type trial struct {
 	row      string
 	sections int    // of each service
 	effects  string // the witness that alone tells what scripts do; "": any, and their text
-	known    []difference
 }
 
 func (o *options) choose(only, rows, effects string, rest []string) error {

@@ -117,27 +117,58 @@ func TestForeignLocksAreTold(t *testing.T) {
 	}
 }
 
-// Only what is written down is excused, and only as far as that.
-func TestDifferencesOfAWitness(t *testing.T) {
-	known := []difference{{"probe", "one", "renewed", 2, "it is so"}}
+// Only what the looks at the keys say that they have missed is excused.
+func TestWhatAWitnessMisses(t *testing.T) {
 	said := counts{Granted: 2, Released: 2, Renewed: 5}
+	const log = `level=DEBUG msg=witnesses counts="map[late:1 told:212 unseen:1]"`
 	for _, c := range []struct {
-		witness, library string
-		seen             counts
-		wrong            int
+		witness, log string
+		each         int
+		seen         counts
+		wrong        int
 	}{
-		{"probe", "one", counts{Granted: 2, Released: 2, Renewed: 5}, 0},
-		{"probe", "one", counts{Granted: 2, Released: 2, Renewed: 3}, 0},
-		{"probe", "one", counts{Granted: 2, Released: 2, Renewed: 2}, 1},
-		{"probe", "one", counts{Granted: 1, Released: 2, Renewed: 5}, 1},
-		{"monitor", "one", counts{Granted: 2, Released: 2, Renewed: 3}, 1},
-		{"probe", "two", counts{Granted: 2, Released: 2, Renewed: 3}, 1},
+		{"probe", log, 3, counts{Granted: 6, Released: 4}, 0},
+		{"probe", log, 3, counts{Granted: 6, Released: 3}, 1},
+		{"probe", log, 3, counts{Granted: 2, Released: 2}, 0},
+		{"probe", log, 3, counts{Granted: 1, Released: 1}, 1},
+		{"monitor", log, 3, counts{Granted: 6, Released: 4}, 1},
+		{"probe", "", 0, counts{Granted: 2, Released: 2, Renewed: 5}, 0},
+		{"probe", log, 0, counts{Granted: 2, Released: 2, Renewed: 3}, 0},
+		{"probe", log, 0, counts{Granted: 1, Released: 2, Renewed: 4}, 0},
+		{"probe", log, 0, counts{Granted: 1, Released: 1, Renewed: 4}, 1},
+		{"probe", log, 0, counts{Granted: 3, Released: 2, Renewed: 5}, 1},
+		{"probe", "told:5", 0, counts{Granted: 2, Released: 2, Renewed: 4}, 1},
+		{"monitor", log, 0, counts{Granted: 2, Released: 2, Renewed: 4}, 1},
 	} {
-		lib := subject{name: c.library, rows: map[string]expected{clean: {}}}
-		o := outcome{trial: trial{subject: lib, row: clean, effects: c.witness, known: known}, a: said, seen: c.seen}
+		lib := subject{rows: map[string]expected{clean: {}}, each: c.each}
+		o := outcome{trial: trial{subject: lib, row: clean, effects: c.witness}, a: said, seen: c.seen, missed: missedIn(c.log)}
 		o.compare()
 		if len(o.wrong) != c.wrong {
-			t.Errorf("%s by %s, %s: %q", c.library, c.witness, c.seen.String(), o.wrong)
+			t.Errorf("by %s, %q, %s: %q", c.witness, c.log, c.seen.String(), o.wrong)
 		}
+	}
+}
+
+// Of a history that lacks ops only what is proven counts.
+func TestVerdictsOfWhatAWitnessMisses(t *testing.T) {
+	for _, c := range []struct {
+		witness string
+		missed  int
+		found   string
+		want    string
+	}{
+		{"probe", 1, "LF305 LIKELY, LF402", ""},
+		{"probe", 1, "LF101, LF104 POSSIBLE", "LF101"},
+		{"probe", 0, "LF305 LIKELY", "LF305 LIKELY"},
+		{"monitor", 1, "LF305 LIKELY", "LF305 LIKELY"},
+	} {
+		o := outcome{trial: trial{effects: c.witness}, missed: c.missed}
+		if got := o.certain(c.found); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+	asynq := subject{name: "asynq"}
+	if !(trial{subject: asynq, effects: "probe"}).tolerates("asynq:servers:{vm}") || (trial{subject: asynq, effects: "monitor"}).tolerates("asynq:servers:{vm}") {
+		t.Error("what looks at the keys of asynq take for locks is known of these alone")
 	}
 }

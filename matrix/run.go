@@ -42,6 +42,7 @@ type outcome struct {
 	seen     counts // as the history says
 	evidence string
 	verdicts string
+	missed   int   // calls that the witness says that it has not seen
 	deficit  int64 // of the counter: acknowledged less the database's
 	took     time.Duration
 	wrong    []string
@@ -86,6 +87,7 @@ func (l *lab) runOnce(ctx context.Context, o *outcome, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w:\n%s", err, text)
 	}
+	o.missed = missedIn(text)
 	if err := o.read(dir); err != nil {
 		return err
 	}
