@@ -59,8 +59,8 @@ func TestWhoOnlyKeepsALockIsHandedNone(t *testing.T) {
 	renew := l.release("K", 4, "ta")
 	renew.Kind, renew.TTL = Renew, 500*1e6
 	other := l.release("W", 4, "another's")
-	blind := l.release("W", 4, "")
-	blind.Guarded, blind.Token = false, Value{}
+	blind := l.release("W", 4, "ta")
+	blind.Guarded = false
 	for name, h := range map[string]*tape{
 		"no statement":     handed(nil, renew),
 		"another's token":  handed([]*Op{l.write("W", 3)}, other),
@@ -114,19 +114,48 @@ func TestASurveyKeepsFewOfTheTokensThatAreHandedOver(t *testing.T) {
 	}
 }
 
-// A grant whose reply was held is noted after what was done under its token.
-func TestASurveyHearsOfTheGrantLast(t *testing.T) {
+// Whose a token is: what was seen of it, in the order in which it is noted.
+func TestWhatMakesAHandOver(t *testing.T) {
+	l := newTape()
+	grant := func(actor string, session uint64) *Op { return l.acquire(10, actor, session, "ta") }
+	write := func(at Instant, actor string) *Op { return l.do(at, l.write(actor, 3), Done) }
+	drop := func(actor string) *Op { return l.do(30, l.release(actor, 4, "ta"), Done) }
+	for _, tt := range []struct {
+		name string
+		ops  []*Op
+		to   []string
+	}{
+		{"a worker", []*Op{grant("A", 1), write(20, "W"), drop("W")}, []string{"W"}},
+		{"the grant is heard last", []*Op{write(20, "W"), drop("W"), grant("A", 1)}, []string{"W"}},
+		{"its own is heard last", []*Op{write(20, "A"), drop("A"), grant("A", 1)}, nil},
+		{"it worked before the grant", []*Op{write(2, "W"), grant("A", 1), drop("W")}, nil},
+		{"it was granted the same", []*Op{grant("A", 1), grant("W", 5), write(20, "W"), drop("W")}, nil},
+		{"granted to an address", []*Op{grant("@10.0.0.1", 1), write(20, "W"), drop("W")}, nil},
+	} {
+		s := NewSurvey(nil)
+		for _, op := range tt.ops {
+			s.Add(op)
+		}
+		if got := s.handed[holding{LockID{Key: "lock:c"}, l.v("ta").Hash}]; !slices.Equal(got, tt.to) {
+			t.Errorf("%s: the token went to %q, want %q", tt.name, got, tt.to)
+		}
+	}
+}
+
+func TestAHandedTermWithinAnotherMakesNoTasks(t *testing.T) {
 	l := newTape()
 	s := NewSurvey(nil)
-	grant := l.acquire(10, "A", 1, "ta")
-	write := l.do(20, l.write("W", 3), Done)
-	drop := l.do(30, l.release("W", 4, "ta"), Done)
-	for _, op := range []*Op{write, drop, grant} {
+	for _, op := range []*Op{l.acquire(10, "A", 1, "ta"), l.do(20, l.write("W", 3), Done), l.do(30, l.release("W", 4, "ta"), Done)} {
 		s.Add(op)
 	}
-	if got := s.handed[holding{IDOf(grant), tokenText(grant.Token)}]; !slices.Equal(got, []string{"W"}) {
-		t.Errorf("the token went to %q", got)
-	}
+	h := newTape()
+	h.Learn(s)
+	own := h.release("A", 5, "tb")
+	own.Kind, own.Key, own.NX = Acquire, "lock:d", true
+	h.do(5, own, Granted)
+	h.acquire(10, "A", 1, "ta")
+	h.do(30, h.release("W", 4, "ta"), Done)
+	want(t, h.do(40, h.write("A", 2), Done), 1, 0.90)
 }
 
 func TestAClaimOfAnyFreeRowIsAQueues(t *testing.T) {

@@ -68,3 +68,15 @@ func TestAClaimedJobIsNoLockWithoutAnEnd(t *testing.T) {
 		}
 	}
 }
+
+// What is known to be no lock is none that was refused, either.
+func TestWhatIsNoLockIsNotListed(t *testing.T) {
+	in, err := scripted("A acquire lock:c=ta 10-11\nB acquire lock:c=tb 12-13 refused\nB acquire bull:q:stalled-check=t 14-15 refused\nA release lock:c=ta 20-21")
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := Judge(in).Facts.Locks
+	if len(locks) != 1 || locks[0].Lock != "lock:c" || locks[0].Refusals != 1 {
+		t.Errorf("locks: %+v", locks)
+	}
+}
