@@ -256,6 +256,8 @@ func (t *Tracker) buildScript() *ask {
 			return a
 		}
 		return t.guess()
+	case p.effect == noEffect && !p.tells():
+		return t.byRole()
 	case p.effect == noEffect:
 		return nil
 	}

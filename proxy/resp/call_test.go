@@ -186,6 +186,33 @@ func TestCallsAreToldByTheirRole(t *testing.T) {
 	}
 }
 
+// A text that is not understood says no more than its digest: what its calls did before
+// is gone by, so that one of which no witness tells is not missing.
+func TestATextThatIsNotUnderstoodIsToldByItsRole(t *testing.T) {
+	o := testOptions()
+	o.Witnessed = true
+	tr := NewTracker(o)
+	const text = "local n = KEYS[1] if redis.call('zcard', n) < 1 then redis.call('zadd', n, 1, ARGV[1]) return 1 end return 0"
+	if p := classify([]byte(text)); p.effect != noEffect {
+		t.Fatal("the text is understood")
+	}
+	request := cmd("EVAL", text, "1", "k", "tok")
+	if asked, out := told(t, tr, request, ":1\r\n", nil); len(asked)+len(out) != 0 {
+		t.Errorf("asked %s, got %s", asked, out)
+	}
+	o.Scripts.roles.saw(sha(text), lock.Acquire, 1, 1, true)
+	want := `EVAL acquire db0 "k" nx ` + tok("tok")
+	asked, out := told(t, tr, request, ":1\r\n", nil)
+	if strings.Join(asked, "|") != want+" member" || strings.Join(out, "|") != want+" unknown member arguments" {
+		t.Errorf("asked %s, got %s", asked, out)
+	}
+	none := cmd("EVAL", "return redis.call('incrbyfloat', KEYS[1], 2)", "1", "k", "tok")
+	o.Scripts.roles.saw(sha("return redis.call('incrbyfloat', KEYS[1], 2)"), lock.Acquire, 1, 1, true)
+	if asked, _ := told(t, tr, none, ":1\r\n", nil); len(asked) != 0 {
+		t.Errorf("asked %s of a text that has nothing of a lock's", asked)
+	}
+}
+
 // A script that is too long to be kept is known by its sum all the same.
 func TestLongScriptsHaveNames(t *testing.T) {
 	text := "return 1 -- " + strings.Repeat("x", 40000)
