@@ -23,9 +23,11 @@ func (l *Ledger) requestAcquire(op *Op) {
 
 func (l *Ledger) replyAcquire(op *Op) {
 	l.ghosts.answered(op)
-	switch op.Outcome {
-	case Granted:
+	switch {
+	case op.Outcome == Granted:
 		l.granted(op)
+	case op.Outcome == Unknown && op.R > 0: // its process was told, and may have the lock
+		delete(l.actor(op.Actor).refused, IDOf(op))
 	default:
 		l.refuse(op)
 	}

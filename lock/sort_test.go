@@ -196,6 +196,21 @@ func TestAReentrantLockIsReleasedInSteps(t *testing.T) {
 	}
 }
 
+// An answer that could not be read may have been a grant: what was refused before is
+// nothing to go by any more.
+func TestAnAnswerThatIsNotUnderstoodIsNoRefusal(t *testing.T) {
+	l := newTape()
+	l.do(10, member(l, Acquire, "A", 1, "ta"), Refused)
+	id := LockID{Key: "sem"}
+	if l.Refused("A", id) == nil {
+		t.Fatal("it was refused")
+	}
+	l.do(20, member(l, Acquire, "A", 1, "tb"), Unknown)
+	if op := l.Refused("A", id); op != nil {
+		t.Errorf("A may have it since: %+v", op)
+	}
+}
+
 // A row, or a key, whose value is its owner keeps no count: who takes it again has it
 // for longer, and gives it back at once.
 func TestAnOwnerAloneIsNotCounted(t *testing.T) {

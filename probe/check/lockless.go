@@ -32,9 +32,14 @@ func (c *kase) lockless() {
 // mostUnheard is how many unanswered acquires of one process are kept in mind.
 const mostUnheard = 64
 
-// unanswered notes an acquire that was never answered.
+// unanswered notes an acquire that was never answered. One whose answer could not be
+// read was answered to its process, which may have the lock since.
 func (j *Judging) unanswered(op *lock.Op) {
 	own := j.unheard[op.Actor]
+	if op.R != 0 {
+		delete(own, j.ledger.LockOf(op))
+		return
+	}
 	if own == nil {
 		if op.Actor == "" || len(j.unheard) >= mostActors {
 			return

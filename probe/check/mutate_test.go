@@ -240,6 +240,9 @@ func innocent() []mutant {
 			op := nth(in, 1, of("B", lock.Write))
 			op.SQL.Set = append(op.SQL.Set, lock.Assign{Column: "owner", Value: nth(in, 1, of("A", lock.Acquire)).Token})
 		}, "LF308", true},
+		{"an answer to its acquire that cannot be read", anothers, func(in *Input) {
+			nth(in, 1, of("B", lock.Acquire)).Outcome = lock.Unknown
+		}, "LF308", true},
 		{"a release that compares its token", blind, func(in *Input) {
 			op := nth(in, 1, of("A", lock.Release))
 			op.Guarded, op.Token, op.Outcome = true, nth(in, 1, of("A", lock.Acquire)).Token, lock.NotHeld
