@@ -30,7 +30,7 @@ func (c *kase) unheard(t *lock.Term) bool {
 		return false
 	}
 	over := c.ended[t.Session] >= t.Grant.F && c.ended[t.Session] != 0
-	return len(c.ofTerm[t.ID].ops) == 0 && (over || c.usedAfter(t) != nil)
+	return len(c.ofTerm[t.ID].acts()) == 0 && (over || c.usedAfter(t) != nil)
 }
 
 // usedAfter returns an op that shows that the client used its connection for

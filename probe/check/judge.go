@@ -106,6 +106,7 @@ type doings struct {
 	reads  []*read
 	writes []*write
 	ops    []*lock.Op   // statements and commits, by Seq
+	within []*lock.Op   // likewise, of terms within it
 	end    lock.Instant // when the last of them was over
 }
 

@@ -109,9 +109,9 @@ func (c *kase) actedLate(t *lock.Term) *lock.Op { return c.actedAfter(t, t.Lease
 
 func (c *kase) actedAfter(t *lock.Term, at lock.Instant) *lock.Op {
 	var first *lock.Op
-	ops := c.ofTerm[t.ID].ops
+	ops := c.ofTerm[t.ID].acts()
 	if t.Release != nil {
-		ops = append(slices.Clone(ops), t.Release)
+		ops = append(ops, t.Release)
 	}
 	for _, op := range ops {
 		if op.F == 0 || op.F <= at {
@@ -172,7 +172,7 @@ func (c *kase) endedWhileHeld(t *lock.Term) (unreleased, released bool) {
 	switch {
 	case t.EndBy == lock.Superseded:
 		return acted, acted
-	case len(c.ofTerm[t.ID].ops) > 0:
+	case len(c.ofTerm[t.ID].acts()) > 0:
 		return t.Dead(end), t.Dead(end)
 	}
 	return acted, t.Dead(end)
@@ -197,7 +197,7 @@ func (c *kase) lastAct(t *lock.Term) (last *lock.Op) {
 	if t.Release != nil {
 		return nil
 	}
-	for _, op := range c.ofTerm[t.ID].ops {
+	for _, op := range c.ofTerm[t.ID].acts() {
 		if last == nil || op.A > last.A {
 			last = op
 		}

@@ -234,6 +234,10 @@ func (c *kase) collect() {
 			d := c.did(op.Term.ID)
 			d.ops = append(d.ops, op)
 			d.end = max(d.end, c.opEnd(op))
+			for _, id := range op.Term.Within {
+				d := c.did(id)
+				d.within, d.end = append(d.within, op), max(d.end, c.opEnd(op))
+			}
 		}
 		if op.SQL != nil && answered(op) && op.Outcome == lock.Done {
 			c.collectRead(op)
@@ -251,6 +255,9 @@ func (c *kase) collect() {
 		c.state(t.Lock).met(t)
 	}
 }
+
+// acts lists what a term did, or a term within it.
+func (d *doings) acts() []*lock.Op { return slices.Concat(d.ops, d.within) }
 
 func (c *kase) did(id lock.TermID) *doings {
 	d := c.ofTerm[id]

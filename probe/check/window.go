@@ -224,7 +224,7 @@ func (k *keeper) term(t *lock.Term) {
 		return
 	}
 	if !k.j.pinned[t.ID] {
-		for _, op := range slices.Concat(d.ops, k.c.renewals()[t.ID]) {
+		for _, op := range slices.Concat(d.acts(), k.c.renewals()[t.ID]) {
 			k.ops[op] = true
 		}
 		return
