@@ -15,6 +15,12 @@
 // tell (that a column counts, that a key is no lock) is decided at the end, and
 // what rests on it waits until then.
 //
+// What it finds does not depend on how much it has in view at once. The exception is
+// what was never answered: it may have happened at any time since, and the orders
+// with it are gone through only while all of that is in view. In a smaller view
+// nothing is proven that the whole does not prove, and it may be less. A limit that
+// was met is among the facts.
+//
 // The judge is blind: it does not know what was injected, and would not say
 // anything else if it did. It is a pure function of its input: the same history
 // gives the same result, on any machine and at any time.
