@@ -38,6 +38,13 @@ type groupState struct {
 // kept notes that a holder released or renewed a key: it is a lock.
 func (g *groupState) kept() { g.seen, g.isMarker, g.lapses = true, false, 0 }
 
+// Kept reports whether somebody is known to have released or renewed a lock of that
+// shape: what is taken and always left to expire may be no lock at all.
+func (l *Ledger) Kept(id LockID) bool {
+	g := l.groups[group(id)]
+	return g == nil || g.seen || l.decls.lock(id.Key)
+}
+
 // group returns a key's shape: every run of letters and digits that has a
 // digit in it becomes a star.
 func group(id LockID) string {

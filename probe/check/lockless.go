@@ -131,7 +131,8 @@ func (c *kase) lockless1(id lock.LockID, s stray, w *write) {
 	}
 	doubt := c.locklessDoubt(id, s, refusal)
 	f := c.pile(c.emit(id, with(v, p), cited...), s.op.Actor, "")
-	carried, actor := c.carry, op.Actor
+	carried, actor, ledger := c.carry, op.Actor, c.ledger
+	f.unless = func() bool { return !ledger.Kept(id) }
 	f.doubt = func() string {
 		if doubt == "" && carried.manyTasks(actor) {
 			return severalTasks
