@@ -15,7 +15,7 @@ func (c *kase) doubleGrants() {
 			continue
 		}
 		c.eachDoubleGrant(id, func(a, b *lock.Term) {
-			if !c.due(b) || c.revives(b) {
+			if !c.due(b) || c.revives(b) || c.renewedAtOnce(a, b) {
 				return
 			}
 			if change := c.primaryChanged(id.Upstream, a.Grant, b.Grant); change != nil {

@@ -54,9 +54,19 @@ func grantedBetween(old, t *lock.Term, before []*lock.Term) (other *lock.Term) {
 // revives reports whether a term is the resurrection of its client's own lock
 // over another's grant, which is LF303 and no grant that the server gave twice.
 func (c *kase) revives(t *lock.Term) bool {
+	return renews(t) && grantedBetween(t.Again, t, c.terms[t.Lock]) != nil
+}
+
+// renews reports whether a term began with its client's own renewal of what it had held.
+func renews(t *lock.Term) bool {
 	old := t.Again
-	return t.Revived && old != nil && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() &&
-		revivalLevel(t.Grant) == Proven && grantedBetween(old, t, c.terms[t.Lock]) != nil
+	return t.Revived && old != nil && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() && revivalLevel(t.Grant) == Proven
+}
+
+// renewedAtOnce reports whether b's client renewed its own lock while a was granted it:
+// either it took that again over a's grant, or it held it still and a's took it.
+func (c *kase) renewedAtOnce(a, b *lock.Term) bool {
+	return renews(b) && a.Grant.F < b.Grant.R && b.Grant.F < a.Grant.R
 }
 
 // revivalLevel says how sure it is that a grant was asked for as a renewal. A
