@@ -81,7 +81,7 @@ func claims(r Result) map[string]bool {
 		if len(terms) > 1 {
 			terms = terms[:1]
 		}
-		if slices.Contains([]string{"LF102", "LF107", "LF301", "LF302", "LF304", "LF305", "LF306", "LF307", "LF310", "LF311", "LF312"}, v.Code) {
+		if slices.Contains([]string{"LF102", "LF107", "LF301", "LF302", "LF304", "LF305", "LF306", "LF307", "LF310", "LF311", "LF312", "LF404"}, v.Code) {
 			terms = nil // one verdict counts many
 		}
 		out[fmt.Sprint(v.Code, v.Lock, terms)] = true
