@@ -16,7 +16,8 @@ func (s *scene) around() {
 			s.learnNumbers(v)
 			s.first[i] = s.value(v)
 		}
-		if v, ok := s.c.leftBy(k, s.cluster); ok {
+		if v, by := s.c.leftBy(k, s.cluster); by != nil {
+			s.later = append(s.later, by)
 			s.learnNumbers(v)
 			s.last[i] = s.value(v)
 		}
@@ -65,15 +66,15 @@ func (c *kase) endsOf(k cell) []lock.Instant {
 }
 
 // leftBy returns what was certainly in a cell when a cluster was over: a statement
-// found it before anybody wrote there again.
-func (c *kase) leftBy(k cell, after *cluster) (lock.Value, bool) {
+// found it before anybody wrote there again. It returns nil if none did.
+func (c *kase) leftBy(k cell, after *cluster) (lock.Value, *lock.Op) {
 	if c.otherwise(k) != nil || c.known.unread(k.table) {
-		return lock.Value{}, false
+		return lock.Value{}, nil
 	}
 	writes := c.written[k]
 	next, _ := slices.BinarySearchFunc(writes, after.end, func(w *write, at lock.Instant) int { return cmp.Compare(w.lo, at) })
 	if next > 0 && c.endsOf(k)[next-1] > after.end {
-		return lock.Value{}, false
+		return lock.Value{}, nil
 	}
 	until := lock.Never
 	if next < len(writes) {
@@ -83,10 +84,10 @@ func (c *kase) leftBy(k cell, after *cluster) (lock.Value, bool) {
 	from, _ := slices.BinarySearchFunc(list, after.end, func(r *read, at lock.Instant) int { return cmp.Compare(r.op.A, at) })
 	for _, r := range list[from:min(len(list), from+fewReads)] {
 		if v := r.value(k.column); v.Known() && c.readFrom(r) >= after.end && r.op.R <= until && !c.sawOwn(r, k) {
-			return v, true
+			return v, r.op
 		}
 	}
-	return lock.Value{}, false
+	return lock.Value{}, nil
 }
 
 // sawOwn reports whether a read may have seen what its own transaction had written.

@@ -95,7 +95,7 @@ func (c *kase) unorderedFences(k lockRow, list []fenced, told map[*write]bool) {
 			continue
 		}
 		if best != "" && !c.setAnew(k, by.write.lo, w.write.hi) {
-			c.regression(k, by, w, best)
+			c.regression(k, by, w, best, c.tellers(w.write)...)
 		}
 	}
 }
@@ -106,4 +106,16 @@ func (c *carry) endedAsHigh(k lockRow, fence int64) bool {
 	return slices.ContainsFunc(c.setup.Invariants, func(inv Invariant) bool {
 		return k.lock.Key == "" && inv.Kind == "fence" && inv.Column == k.column && lock.TableName(inv.Table) == k.table && inv.HasEnd && inv.End >= fence
 	})
+}
+
+// tellers lists what else was done to the row of a write in its cluster, which may be
+// what tells of its order.
+func (c *kase) tellers(w *write) (out []*lock.Op) {
+	s := c.placeOf[w.op].result.scene
+	for i := range s.deeds {
+		if d := &s.deeds[i]; d.row >= 0 && s.rows[d.row] == (tableRow{lock.TableName(w.op.SQL.Table), w.row}) {
+			out = append(out, d.op)
+		}
+	}
+	return append(out, s.later...)
 }

@@ -188,7 +188,8 @@ func (w *write) resets() bool {
 	return w.op.Verb != "UPDATE" && !w.op.SQL.Upsert && (w.state == accepted || w.state == uncertain)
 }
 
-func (c *kase) regression(k lockRow, x, w fenced, level Level) {
+func (c *kase) regression(k lockRow, x, w fenced, level Level, tell ...*lock.Op) {
+	cited := append([]*lock.Op{x.write.op, x.write.commit, w.write.op, w.write.commit}, tell...)
 	p := let("A be %s and B be %s.", w.who(), x.who())
 	p.say("B's %s was accepted on the row with %s %d, in effect by %s.", named(x.write.op), k.column, x.fence, ms(x.write.over()))
 	p.say("Then no lower fence may pass any more, nor an equal one of another grant.")
@@ -208,10 +209,10 @@ func (c *kase) regression(k lockRow, x, w fenced, level Level) {
 	id := k.lock
 	if named := id.Key == ""; named {
 		c.fallen[columnOf{k.table, k.column}] += asInt(level == Proven)
-		c.emit(c.guardOf(k, w), v, x.write.op, x.write.commit, w.write.op, w.write.commit)
+		c.emit(c.guardOf(k, w), v, cited...)
 		return
 	}
-	f := c.emit(id, v, x.write.op, x.write.commit, w.write.op, w.write.commit)
+	f := c.emit(id, v, cited...)
 	c.unlessFence(f, id, k.table, k.column)
 }
 

@@ -8,6 +8,7 @@ import (
 
 // A scene is what a cluster did, ready to be placed in order.
 type scene struct {
+	later   []*lock.Op // what told of what the cluster left behind
 	c       *kase
 	cluster *cluster
 	cells   []cell
