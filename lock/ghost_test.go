@@ -79,7 +79,7 @@ func TestGhostsAreBounded(t *testing.T) {
 		op.Kind = Acquire
 		l.ask(Instant(i), op)
 	}
-	if n := len(l.ghosts.line); n > maxGhosts || len(l.ghosts.byKey[LockID{Key: "lock:c"}]) != n {
+	if n := len(l.ghosts.line); n != maxGhosts || len(l.ghosts.byKey[LockID{Key: "lock:c"}]) != n {
 		t.Errorf("%d", n)
 	}
 }
@@ -129,5 +129,72 @@ func TestRevived(t *testing.T) {
 		if tt.terms > 1 && (got.Again != l.Term(1) || got.Grant != op || op.Term.ID != got.ID || got.LeaseEnd.Earliest < op.F) {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
+	}
+}
+
+func lost(l *tape, at Instant, session uint64, token string) *Op {
+	op := l.release("A", session, token)
+	op.Kind, op.NX, op.TTL = Acquire, true, 500*time.Millisecond
+	return l.ask(at, op)
+}
+
+func TestTheAnsweredOneOfTwoIsNoGhost(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		l := newTape()
+		rest, answered := lost(l, 10, 1, "ta"), lost(l, 11, 2, "tb")
+		if first {
+			rest, answered = answered, rest
+		}
+		l.answer(20, answered, Refused)
+		list := l.ghosts.byKey[IDOf(rest)]
+		if got := l.Ghosts(); len(got) != 1 || got[0].Acquire != rest || len(list) != 1 || list[0].Acquire != rest {
+			t.Errorf("%+v are left, and %+v of the key; expected the one without an answer", got, list)
+		}
+	}
+}
+
+func TestNoGhostsUnlessKept(t *testing.T) {
+	l := &tape{Ledger: NewLedger(nil), hash: NewHasher([]byte("k"))}
+	lost(l, 10, 1, "ta")
+	l.do(20, l.release("A", 2, "ta"), Done)
+	if got := l.Ghosts(); len(got) != 0 || l.ghosts.byKey != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatWasAskedBeforeShowsNoGhost(t *testing.T) {
+	l := newTape()
+	before := l.ask(5, l.release("A", 2, "ta"))
+	op := lost(l, 10, 1, "ta")
+	l.answer(20, before, Done)
+	if g := l.Ghosts(); len(g) != 1 || g[0].Shown != nil {
+		t.Errorf("%+v: a release that was sent before cannot have found it", g)
+	}
+	same := l.release("A", 2, "ta")
+	l.ask(30, same)
+	same.F = op.F
+	if l.answer(40, same, Done); !l.Ghosts()[0].Sure {
+		t.Error("a release that was sent at the same instant, as the next, may have")
+	}
+}
+
+func TestTheFirstProofOfAGhostStays(t *testing.T) {
+	l := newTape()
+	lost(l, 10, 1, "ta")
+	proof := l.do(100, l.release("A", 2, "ta"), Done)
+	l.do(200, l.release("A", 2, "ta"), Done)
+	if g := l.Ghosts()[0]; g.Shown != proof {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestARefusalOfAKeyThatIsNotHeldForSureShowsNoGhost(t *testing.T) {
+	l := newTape()
+	l.acquire(10, "C", 5, "tc")
+	l.do(20, l.release("C", 5, "tc"), Done)
+	lost(l, 30, 1, "ta")
+	refused(l, 100, "B", 4)
+	if g := l.Ghosts()[0]; g.Sure {
+		t.Errorf("%+v", g)
 	}
 }
