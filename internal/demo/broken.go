@@ -35,13 +35,14 @@ func quickly(all []row) []row {
 // brokenServices are the rows, but for what is asked of an outcome.
 func brokenServices() []row {
 	one := []string{"--workers", "2", "--lease", "300ms"}
+	calm := []string{"--workers", "2", "--lease", "5s"} // which a busy machine does not outlive
 	slow := []string{"--workers", "2", "--lease", "300ms", "--work", "150ms"}
 	with := func(base []string, more ...string) []string { return append(slices.Clone(base), more...) }
 	late := []string{"--freeze-before", "UPDATE(counter)#*/5=ttl+250ms"}
 	granted := []string{"--freeze-after", "acquire#*/3=ttl+100ms"}
 	return []row{
 		{service: "no NX", load: with(one, "--broken", "no-nx"), codes: []string{"LF104", "LF305", "?LF403"}},
-		{service: "twin: NX", load: one},
+		{service: "twin: NX", load: calm},
 		{service: "blind DEL", fault: "freeze past the lease", load: with(one, "--write", "add", "--broken", "blind-del"), rules: late, codes: []string{"LF301"}},
 		{service: "twin: compared DEL", fault: "the same", load: with(one, "--write", "add"), rules: late},
 		{service: "renewed without looking at the owner", fault: "freeze past the lease", load: with(slow, "--write", "add", "--renew", "100ms", "--broken", "blind-renew"), rules: granted, codes: []string{"LF302"}},
@@ -58,7 +59,7 @@ func brokenServices() []row {
 		{service: "session lock through two sessions", load: with(one, "--lock", "advisory", "--broken", "split-session"), settings: []string{"--lock", "advisory:*=counter"}, codes: []string{"LF310"}},
 		{service: "twin: through one", load: with(one, "--lock", "advisory"), settings: []string{"--lock", "advisory:*=counter"}},
 		{service: "released before COMMIT", load: with(one, "--write", "tx", "--broken", "early-release"), codes: []string{"LF104", "LF107", "?LF403"}},
-		{service: "twin: after it", load: with(one, "--write", "tx")},
+		{service: "twin: after it", load: with(calm, "--write", "tx")},
 		{service: "read before the lock", load: with(one, "--broken", "early-read"), codes: []string{"LF312", "LF403"}},
 		{quick: true, service: "sound: SELECT FOR UPDATE", fault: "freeze past the lease", load: with(one, "--write", "row-lock"), rules: late},
 		{service: "sound: value = value + 1", fault: "the same", load: with(one, "--write", "add"), rules: late},
