@@ -238,6 +238,9 @@ func (l *Ledger) index(k *keyState, t *Term) {
 	l.forget(t.Grant.R)
 }
 
+// forsaken reports whether no process is left that could act under a term.
+func (l *Ledger) forsaken(t *Term) bool { return l.actors[t.Actor] == nil && len(t.Handed) == 0 }
+
 // opened lets a term own statements, unless it is a marker.
 func (l *Ledger) opened(t *Term) {
 	if t.Marker || !t.Open() {
@@ -246,6 +249,10 @@ func (l *Ledger) opened(t *Term) {
 	conn := l.conns[t.Session]
 	if t.Span == TxSpan {
 		l.spansTx(conn, t)
+		return
+	}
+	if l.forsaken(t) {
+		l.end(t, t.Grant.R, Closed) // a store that another's comparison shows to be a grant, once its process had gone
 		return
 	}
 	a := l.actor(t.Actor)
@@ -292,7 +299,7 @@ func (l *Ledger) end(t *Term, at Instant, by EndBy) {
 // reopen takes back that a release closed a section: it was only a step.
 func (l *Ledger) reopen(t *Term) {
 	k := l.keys[t.Lock]
-	if k == nil || t.EndBy != Released || l.terms[t.ID] != t {
+	if k == nil || t.EndBy != Released || l.terms[t.ID] != t || !t.Marker && l.forsaken(t) {
 		return
 	}
 	t.End, t.EndBy, t.Release, t.ReleaseAt = 0, "", nil, 0

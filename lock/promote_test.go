@@ -276,3 +276,16 @@ func TestAClientComparesItself(t *testing.T) {
 		t.Errorf("what it compared is not what it stores: %+v", got)
 	}
 }
+
+func TestAStoreOfAProcessThatHasGoneIsNoOpenTerm(t *testing.T) {
+	l := newTape()
+	l.do(10, &Op{Session: 1, Actor: "A", Proto: Redis, Kind: Store, Verb: "SET", Key: "lock:c", Token: l.v("ta"), TTL: time.Second}, Done)
+	l.Closed(1, 20*ms)
+	l.Promote("", 0, "lock:c")
+	if len(l.Terms()) != 1 || l.Term(1).Open() || l.Term(1).EndBy != Closed {
+		t.Errorf("%+v", l.Terms())
+	}
+	if l.actors["A"] != nil {
+		t.Error("A is remembered, and it has no connection")
+	}
+}

@@ -186,11 +186,17 @@ func TestWitnessLogsInByItself(t *testing.T) {
 				t.Setenv(witnessUser, user)
 				t.Setenv(witnessPassword, password)
 				out := t.TempDir()
-				var said, told bytes.Buffer
-				if code := Main([]string{"lockfaultd", "run", "--witness", string(how), "--out", out, "--", os.Args[0], scriptedClient}, &told, &said); code != 0 && code != 11 {
-					t.Fatalf("exit status %d\n%s%s", code, told.String(), said.String())
+				said, err := os.Create(filepath.Join(out, "said")) // the command writes there too
+				if err != nil {
+					t.Fatal(err)
 				}
-				return readHistory(t, filepath.Join(out, "history.jsonl")), told.String() + said.String()
+				defer said.Close()
+				code := Main([]string{"lockfaultd", "run", "--witness", string(how), "--out", out, "--", os.Args[0], scriptedClient}, said, said)
+				text, err := os.ReadFile(said.Name())
+				if err != nil || code != 0 && code != 11 {
+					t.Fatalf("exit status %d, %v\n%s", code, err, text)
+				}
+				return readHistory(t, filepath.Join(out, "history.jsonl")), string(text)
 			}
 			h, said := run("lockfaultd", "sesame-witness")
 			expectSections(t, how, h)
