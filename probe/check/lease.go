@@ -81,7 +81,8 @@ func (c *kase) mayHaveActedLate(t *lock.Term) *lock.Op {
 }
 
 // ofOthers lists the term's renewals that moved the lease of another, with the grants
-// of that: without these they would have moved the term's own.
+// of that, or of those that it may have been: without these they would have moved the
+// term's own.
 func (c *kase) ofOthers(t *lock.Term) []*lock.Op {
 	var out []*lock.Op
 	for _, op := range c.renewals()[t.ID] {
@@ -90,6 +91,12 @@ func (c *kase) ofOthers(t *lock.Term) []*lock.Op {
 		}
 		if o := c.removedOther(t.Lock, op); o != nil {
 			out = append(out, o.Grant, op)
+			continue
+		}
+		for _, o := range c.terms[t.Lock] {
+			if o != t && o.Grant.F <= op.R && o.LeaseEnd.Latest >= op.F {
+				out = append(out, o.Grant, op)
+			}
 		}
 	}
 	return out
