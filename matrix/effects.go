@@ -36,7 +36,7 @@ func watchedQuickly(all []subject) []trial {
 // A difference is what a witness alone is known to tell otherwise than texts do;
 // docs/witnesses.md lists them.
 type difference struct {
-	witness, library string
+	witness, subject string
 	keys             string // glob of keys that are taken for locks
 	blind            bool   // the lock's own key is not looked at
 }
@@ -55,7 +55,7 @@ func differences() []difference {
 func (t trial) tolerates(key string) bool {
 	return slices.ContainsFunc(differences(), func(d difference) bool {
 		like, _ := path.Match(d.keys, key)
-		return like && d.witness == t.effects && d.library == t.name
+		return like && d.witness == t.effects && d.subject == t.name
 	})
 }
 
@@ -120,7 +120,7 @@ func (o *outcome) slack() int {
 
 // excuse takes what the history may lack for seen.
 func (o *outcome) excuse(seen, want counts) counts {
-	if slices.ContainsFunc(differences(), func(d difference) bool { return d.blind && d.witness == o.effects && d.library == o.name }) {
+	if slices.ContainsFunc(differences(), func(d difference) bool { return d.blind && d.witness == o.effects && d.subject == o.name }) {
 		return want
 	}
 	got, said, left := seen.fields(), want.fields(), o.slack()
