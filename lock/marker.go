@@ -45,27 +45,33 @@ func (l *Ledger) Kept(id LockID) bool {
 	return g == nil || g.seen || l.decls.lock(id.Key)
 }
 
-// group returns a key's shape: every run of letters and digits that has a
-// digit in it becomes a star.
+// group returns the shape of a lock's key, with where it is.
 func group(id LockID) string {
+	return id.Upstream + "/" + strconv.Itoa(id.DB) + "/" + Shape(id.Key)
+}
+
+// Shape returns a key with a star for every run of letters and digits that has a
+// digit in it. Keys need not be text: it goes by bytes.
+func Shape(key string) string {
 	var b strings.Builder
-	b.WriteString(id.Upstream + "/" + strconv.Itoa(id.DB) + "/")
-	word := func(w string) {
+	from := 0
+	word := func(to int) {
+		w := key[from:to]
 		if strings.ContainsAny(w, "0123456789") {
 			w = "*"
 		}
 		b.WriteString(w)
 	}
-	from := 0
-	for i, c := range id.Key {
+	for i := range len(key) {
+		c := key[i]
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
 			continue
 		}
-		word(id.Key[from:i])
-		b.WriteRune(c)
-		from = i + len(string(c))
+		word(i)
+		b.WriteByte(c)
+		from = i + 1
 	}
-	word(id.Key[min(from, len(id.Key)):])
+	word(len(key))
 	return b.String()
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -111,7 +110,7 @@ func (m *chartBook) table(name string) *tableWrites {
 }
 
 func (m *chartBook) entry(id lock.LockID) *charted {
-	shape := lock.LockID{Upstream: id.Upstream, DB: id.DB, Key: keyShape(id.Key)}
+	shape := lock.LockID{Upstream: id.Upstream, DB: id.DB, Key: lock.Shape(id.Key)}
 	e := m.entries[shape]
 	if e == nil {
 		if len(m.entries) >= mostMapped {
@@ -275,28 +274,4 @@ func (c *carry) purpose(e *charted) (purpose string, declared bool, because stri
 		return "efficiency", false, "what its sections wrote would hold without it: rows inserted, increments, and writes with a guard of their own"
 	}
 	return "", false, ""
-}
-
-// keyShape returns a key with a star for every run of letters and digits that has
-// a digit in it.
-func keyShape(key string) string {
-	var b strings.Builder
-	from := 0
-	word := func(to int) {
-		w := key[from:to]
-		if strings.ContainsAny(w, "0123456789") {
-			w = "*"
-		}
-		b.WriteString(w)
-	}
-	for i, r := range key {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			continue
-		}
-		word(i)
-		b.WriteRune(r)
-		from = i + len(string(r))
-	}
-	word(len(key))
-	return b.String()
 }
