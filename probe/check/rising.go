@@ -27,8 +27,9 @@ type shown struct {
 	value    int64
 	shifted  bool // as all of the column are, by the same amount, which nobody knows
 	lo, over lock.Instant
-	op       *lock.Op // nil: the first reading
-	write    *write   // nil: it was read
+	hi       lock.Instant // of a write, when it had committed: until then others may read what was there before
+	op       *lock.Op     // nil: the first reading
+	write    *write       // nil: it was read
 }
 
 func newRising(inv Invariant) *rising {
@@ -42,7 +43,7 @@ func (m *rising) add(c *kase) {
 		return
 	}
 	if m.here = nil; !m.begun && m.inv.HasStart {
-		m.peak[0] = &shown{value: m.inv.Start, lo: m.inv.ReadAt, over: m.inv.ReadAt}
+		m.peak[0] = &shown{value: m.inv.Start, lo: m.inv.ReadAt, over: m.inv.ReadAt, hi: m.inv.ReadAt}
 	}
 	m.begun = true
 	for _, w := range slices.Concat(c.writes, c.beside) {
@@ -55,7 +56,7 @@ func (m *rising) add(c *kase) {
 		v := r.value(m.inv.Column)
 		w := &write{op: r.op, row: r.row}
 		if (v.IsInt || v.IsRel) && !r.claim && w.of(m.inv.Table) && m.own.concerns(w) && m.names(w) && !c.sawOwn(r, cell{lock.TableName(m.inv.Table), r.row, m.inv.Column}) {
-			m.note(v, shown{lo: c.readFrom(r), over: max(r.op.R, r.op.Z), op: r.op})
+			m.note(v, shown{lo: c.readFrom(r), over: max(r.op.R, r.op.Z), hi: max(r.op.R, r.op.Z), op: r.op})
 		}
 	}
 	m.falls(c)
@@ -69,7 +70,7 @@ func (m *rising) put(c *kase, w *write) {
 	case a.HasDelta && a.Delta < 0 && c.dueOp(w.op):
 		m.fell(c, shown{}, shown{value: a.Delta, lo: w.lo, over: w.over(), op: w.op, write: w})
 	case !a.HasDelta && (a.Value.IsInt || a.Value.IsRel):
-		m.note(a.Value, shown{lo: w.lo, over: w.over(), op: w.op, write: w})
+		m.note(a.Value, shown{lo: w.lo, over: w.over(), hi: w.hi, op: w.op, write: w})
 	}
 }
 
@@ -105,22 +106,36 @@ func (m *rising) falls(c *kase) {
 	slices.SortStableFunc(m.here, func(a, b shown) int { return cmp.Compare(a.lo, b.lo) })
 	for _, shifted := range []bool{false, true} {
 		of := slices.DeleteFunc(slices.Clone(m.here), func(s shown) bool { return s.shifted != shifted })
-		m.fallsIn(c, of, m.peak[asInt(shifted)])
+		for _, read := range []bool{false, true} {
+			m.fallsIn(c, of, m.peak[asInt(shifted)], read)
+		}
 	}
 }
 
-func (m *rising) fallsIn(c *kase, list []shown, highest *shown) {
+// before is the instant from which another write, or a read, comes after what was shown.
+func (s shown) before(read bool) lock.Instant {
+	if read {
+		return s.hi
+	}
+	return s.over
+}
+
+// fallsIn looks at the reads of a list, or at its writes.
+func (m *rising) fallsIn(c *kase, list []shown, highest *shown, read bool) {
 	done := slices.Clone(list)
-	slices.SortStableFunc(done, func(a, b shown) int { return cmp.Compare(a.over, b.over) })
+	slices.SortStableFunc(done, func(a, b shown) int { return cmp.Compare(a.before(read), b.before(read)) })
 	for _, f := range list {
-		for len(done) > 0 && done[0].over <= f.lo {
+		if (f.write == nil) != read {
+			continue
+		}
+		for len(done) > 0 && done[0].before(read) <= f.lo {
 			if d := done[0]; highest == nil || d.value >= highest.value {
 				highest = &d
 			}
 			done = done[1:]
 		}
 		k := lockRow{table: lock.TableName(m.inv.Table), row: m.row}
-		if highest == nil || f.value >= highest.value || highest.over > f.lo || !c.dueOp(f.op) || c.setAnew(k, highest.lo, f.over) {
+		if highest == nil || f.value >= highest.value || highest.before(read) > f.lo || !c.dueOp(f.op) || c.setAnew(k, highest.lo, f.over) {
 			continue
 		}
 		if x := *highest; f.write != nil {
@@ -141,7 +156,7 @@ func (m *rising) leave(c *kase, from lock.Instant) {
 		}
 	}
 	for _, s := range m.here {
-		if p := &m.peak[asInt(s.shifted)]; s.over < from && (*p == nil || s.value >= (*p).value) && !reset(s) {
+		if p := &m.peak[asInt(s.shifted)]; s.hi < from && (*p == nil || s.value >= (*p).value) && !reset(s) {
 			*p = &s
 		}
 	}
@@ -187,7 +202,11 @@ func (m *rising) fell(c *kase, x, f shown) {
 	if x.write != nil {
 		cited = append(cited, x.write.commit)
 	}
-	c.pile(c.emit(id, with(v, m.doubt(p)), append(cited, f.op, f.write.commit)...), by, "This is so of %d writes.")
+	filed := c.emit(id, with(v, m.doubt(p)), append(cited, f.op, f.write.commit)...)
+	if x.op == nil && !f.write.takes(m.inv.Column) { // the first reading: a gap since then counts
+		filed.from = min(filed.from, x.over)
+	}
+	c.pile(filed, by, "This is so of %d writes.")
 }
 
 // takes reports whether a write takes something from a column.
