@@ -176,7 +176,7 @@ func (t *tally) stale(c *kase) {
 			if x.lo >= w.hi {
 				break
 			}
-			if x != w && x.state == accepted && x.before(w) && !sameTerm(x, w) && c.restored(x, m) == no {
+			if x != w && x.state == accepted && x.before(w) && !sameSection(x, w) && c.restored(x, m) == no {
 				t.overwrote(i, x)
 			}
 		}
@@ -223,4 +223,10 @@ func (t *tally) staleBy(u undone) (counted bool) {
 	return true
 }
 
-func sameTerm(x, w *write) bool { return x.op.Term.ID == w.op.Term.ID && w.op.Term.ID != 0 }
+// sameSection reports whether two writes are of one section: of one term, or of terms
+// of which one lies within the other.
+func sameSection(x, w *write) bool {
+	a, _ := keyOfSection(x.op)
+	b, _ := keyOfSection(w.op)
+	return a == b && a.term != 0
+}

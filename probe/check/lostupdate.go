@@ -103,7 +103,7 @@ func (c *kase) lostIn(list []*rmw, on *premise) {
 
 // pairOf judges two read-modify-writes that overlap.
 func (c *kase) pairOf(a, b *rmw) (pair, bool) {
-	if a.term == b.term || a.copy && b.copy && a.put().Same(b.put()) {
+	if sameSection(a.write, b.write) || a.copy && b.copy && a.put().Same(b.put()) {
 		return pair{}, false
 	}
 	ab, ba := c.readBefore(a, b), c.readBefore(b, a)

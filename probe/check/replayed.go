@@ -88,7 +88,7 @@ func (c *kase) writtenSince(base *read, w *write, k cell) *write {
 		return nil
 	}
 	for _, x := range slices.Backward(c.written[k]) {
-		if x.state != accepted || x.lo < base.op.R || x.hi > w.op.R || sameTerm(x, w) {
+		if x.state != accepted || x.lo < base.op.R || x.hi > w.op.R || sameSection(x, w) {
 			continue
 		}
 		if a, _ := x.assigns(k.column); a.Value.Known() && !a.Value.Same(was) {

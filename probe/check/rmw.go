@@ -191,14 +191,24 @@ func (c *kase) overwritten(m *rmw, dependent map[*write]bool) []*rmw {
 			break
 		}
 		t := c.byID[x.op.Term.ID]
-		if x.state != accepted || dependent[x] || !x.op.Term.Sure() || t == m.term || !x.before(m.write) {
+		if x.state != accepted || dependent[x] || !x.op.Term.Sure() || sameSection(x, m.write) || !x.before(m.write) {
 			continue
 		}
-		if c.restored(x, m) == no {
+		if c.restored(x, m) == no && !c.sameAgain(x, m) {
 			out = append(out, &rmw{term: t, cell: m.cell, write: x})
 		}
 	}
 	return out
+}
+
+// sameAgain reports whether m may have set what another section had set there just
+// before, be that x or one that came after it: then nothing says that m came after x.
+func (c *kase) sameAgain(x *write, m *rmw) bool {
+	return slices.ContainsFunc(c.mayWrite(m.cell), func(y *write) bool {
+		a, _ := y.assigns(m.cell.column)
+		same := !a.HasDelta && (!a.Value.Known() || a.Value.Same(m.put()))
+		return same && y != m.write && (y == x || !y.before(x)) && !m.write.before(y) && !sameSection(y, m.write)
+	})
 }
 
 // order says how the read of m lies to the write of n.
