@@ -34,10 +34,19 @@ func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
 	}
 	switch other := grantedBetween(old, t, before); {
 	case other != nil:
+		if takesAnew(old, t) && (c.runsUntil(other) < t.Grant.R || c.goneBefore(other, t.Grant)) {
+			level = Likely
+		}
 		c.revival(old, t.Grant, other, level)
 	case old.Dead(t.Grant.F):
 		c.revival(old, t.Grant, nil, level)
 	}
+}
+
+// takesAnew reports whether what opened a term is how its holder takes the lock in the
+// first place: then it may be an acquire, of what was free again.
+func takesAnew(old, t *lock.Term) bool {
+	return old.Grant.Kind == lock.Store && t.Grant.Kind == lock.Store
 }
 
 // grantedBetween returns the last of the terms that was certainly granted to
@@ -151,6 +160,8 @@ func (c *kase) revival(old *lock.Term, op *lock.Op, other *lock.Term, level Leve
 	}
 	p.say("However %s, forwarded at %s, took the key again with A's token: to A it was held all the time.", named(op), ms(op.F))
 	switch {
+	case level != Proven && op.Kind == lock.Store:
+		p.say("It is a plain SET, as A's first was, and may as well be an acquire of what was free again, so this is not proven.")
 	case level != Proven:
 		p.say("It is a script, and may as well be an acquire of its own, so this is not proven.")
 	case other == nil:
