@@ -33,6 +33,8 @@ func (c *kase) doubleLevel(a, b *lock.Term) Level {
 	switch {
 	case a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted:
 		return Possible
+	case a.Actor == "" || b.Actor == "":
+		return Likely // it may have been one client
 	case b.Grant.Kind == lock.Store && !a.GuessedLease && c.clockDoubt(a) == "":
 		return Proven
 	}
@@ -64,6 +66,9 @@ func (c *kase) doubleGrant(a, b *lock.Term, level Level) {
 			p.say("It was taken by a plain SET, which excludes nobody.")
 		default:
 			p.say("The key must have vanished early: it was evicted, flushed, lost by a failover, or removed past the proxy.")
+		}
+		if a.Actor == "" || b.Actor == "" {
+			p.say("Whose both were is not known: it may have been one client, so this is not proven.")
 		}
 		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant}
 	})

@@ -58,7 +58,7 @@ func another(x, y Clock) bool {
 
 func (c *kase) failover(a, b *lock.Term, ch *change) {
 	level := Likely
-	if ch.certain && !a.GuessedLease && c.clockDoubt(a) == "" {
+	if ch.certain && a.Actor != "" && b.Actor != "" && !a.GuessedLease && c.clockDoubt(a) == "" {
 		level = Proven
 	}
 	m := many{id: a.Lock, code: "LF306", more: "There are %d such pairs."}

@@ -53,10 +53,11 @@ func retaken(t *lock.Term, later []*lock.Term) bool {
 // process goes on: one that died in the middle holds its lock as any other that
 // dies does.
 type maybeGhost struct {
-	id    lock.LockID
-	actor string
-	at    lock.Instant
-	v     Verdict
+	id      lock.LockID
+	actor   string
+	session uint64
+	at      lock.Instant
+	v       Verdict
 }
 
 // mostGhosts is how many of those are kept until the whole is known.
@@ -70,7 +71,7 @@ func (c *kase) ghost(t *lock.Term) {
 	p.say("Then the lock is A's %s.", untilWhen(t))
 	p.say("However the answer was not delivered, since its client had gone or had asked for something else, and its process went on: nobody works under A, and nobody was seen to release it.")
 	v := Verdict{Code: "LF307", Level: Proven, Terms: []lock.TermID{t.ID}, Ops: []uint64{t.Grant.Seq}}
-	c.ghostly = append(c.ghostly, maybeGhost{t.Lock, t.Actor, t.Grant.R, with(v, p)})
+	c.ghostly = append(c.ghostly, maybeGhost{t.Lock, t.Actor, t.Session, t.Grant.R, with(v, p)})
 }
 
 // sumGhosts finds LF307 in those whose process went on.
@@ -78,10 +79,20 @@ func (c *carry) sumGhosts() {
 	c.unansweredGhosts()
 	for _, g := range c.ghostly {
 		next := c.lastAsked[g.actor]
-		if next == nil || next.A <= g.at || c.piled(g.v.Code, g.v.Level, g.id, "", 1) {
+		if next == nil || next.A <= g.at || g.actor == "" {
+			continue
+		}
+		unsure := lock.AddressOnly(g.actor) && next.Session != g.session
+		if unsure {
+			g.v.Level = Likely
+		}
+		if c.piled(g.v.Code, g.v.Level, g.id, "", 1) {
 			continue
 		}
 		g.v.Proof += fmt.Sprintf(" It asked for %s at %s.", named(next), ms(next.A))
+		if unsure {
+			g.v.Proof += " That this was its process is only known by the address, so this is not proven."
+		}
 		f := c.file(g.id, Hazard, g.v, next)
 		f.from, f.unless = g.at, c.markerLater(g.id)
 		c.pile(f, "", "There are %d such terms.")

@@ -296,7 +296,7 @@ func (c *kase) unsafeReleases() {
 				continue
 			}
 			level := Likely
-			if own, ok := holders[op.Actor]; ok && own < op.Seq && !victim.GuessedLease && c.clockDoubt(victim) == "" {
+			if own, ok := holders[op.Actor]; ok && own < op.Seq && c.sameProcess(id, op) && !victim.GuessedLease && c.clockDoubt(victim) == "" {
 				level = Proven
 			}
 			c.unsafeRelease(id, level, op, victim)
@@ -342,6 +342,14 @@ func (c *kase) goneBefore(t *lock.Term, op *lock.Op) bool {
 	})
 }
 
+// sameProcess reports whether the sender of an op is known for more than its address, or
+// sent it on a connection on which it had been granted the lock.
+func (c *kase) sameProcess(id lock.LockID, op *lock.Op) bool {
+	return !lock.AddressOnly(op.Actor) || slices.ContainsFunc(c.terms[id], func(t *lock.Term) bool {
+		return t.Session == op.Session && t.Grant.Seq < op.Seq
+	})
+}
+
 func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.Term) {
 	more := "This happened %d times; one such release lets the next holder in, whose lock the victim then removes."
 	m := many{id: id, code: "LF301", more: more}
@@ -353,6 +361,9 @@ func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.T
 			what = "which compares a token that B uses as well"
 		}
 		p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
+		if level != Proven {
+			p.say("That its sender had held the lock itself was not seen, or B's lease is not certain, so this is not proven.")
+		}
 		return p, Verdict{Terms: termsOf(op, b)}, []*lock.Op{b.Grant, op}
 	})
 	if own := c.byID[op.Term.ID]; own != nil && own != b && removedByAnother(own) {

@@ -158,6 +158,8 @@ func lastHeard(id lock.LockID, asked *lock.Op) string {
 func (c *kase) locklessDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
 	gone, over := c.ended[refusal.Session]
 	switch {
+	case lock.AddressOnly(s.op.Actor) && refusal.Session != s.op.Session:
+		return "Of W and of who was refused it is only known that they came from one address"
 	case refusal.F == 0 && !answered(refusal) && over && gone <= s.op.A:
 		return c.severalDoubt(id, s, refusal) // it cannot have been granted
 	case !answered(refusal) && over && gone <= s.op.A:
