@@ -174,27 +174,46 @@ func (l *Ledger) byEvidence(op *Op) []*Term {
 	return found
 }
 
-// preferred narrows terms that share a token or a fence: those that are open
-// in the process, else those that are open, else the latest.
+// preferred narrows terms that share a token or a fence: those that are open in the
+// process, else those that it had, else those that are open, else any. What the
+// process itself was granted is its own, though another that was granted the same has
+// it now: hosts' names are tokens of many terms, and the fences of two locks rise alike.
 func preferred(terms []*Term, actor string) []*Term {
-	var mine, open []*Term
+	var mine, had, open []*Term
 	for _, t := range terms {
-		if t.Open() {
+		own := t.Actor == actor
+		switch {
+		case t.Open() && own:
+			mine = append(mine, t)
+		case t.Open():
 			open = append(open, t)
-			if t.Actor == actor {
-				mine = append(mine, t)
-			}
+		case own && !AddressOnly(actor):
+			had = append(had, t)
 		}
 	}
 	switch {
 	case len(mine) > 0:
 		return mine
+	case len(had) > 0:
+		return latest(had)
 	case len(open) > 0:
 		return open
-	case len(terms) > 0:
-		return terms[len(terms)-1:]
 	}
-	return nil
+	return latest(terms)
+}
+
+// latest leaves of each process and lock the term that was granted last.
+func latest(terms []*Term) []*Term {
+	var out []*Term
+	for _, t := range slices.Backward(terms) {
+		if !slices.ContainsFunc(out, func(o *Term) bool { return o.Lock == t.Lock && o.Actor == t.Actor }) {
+			out = append(out, t)
+		}
+		if len(out) > mostAlso {
+			break
+		}
+	}
+	return out
 }
 
 func merge(into, terms []*Term) []*Term {
