@@ -45,7 +45,8 @@ type Ledger struct {
 	storeLine  []LockID // where the candidates are, oldest first
 	promoted   keySet
 	data       keySet          // stored keys that a survey found to be no locks
-	tasks      map[string]bool // processes in which it found several sections at once
+	tasks      map[string]bool // processes in which it found several sections at once, or that were seen to have had
+	parallel   map[string]bool // those that were seen to have written on two connections at once
 
 	handed map[holding][]string // the other processes that a survey saw to use a token
 }
@@ -110,6 +111,7 @@ func NewLedger(decls []Declaration) *Ledger {
 		groups:   map[string]*groupState{},
 		families: map[LockID]int{},
 		tasks:    map[string]bool{},
+		parallel: map[string]bool{},
 	}
 }
 
@@ -222,7 +224,22 @@ func (l *Ledger) Closed(session uint64, at Instant) {
 		}
 	}
 	if last {
-		delete(l.actors, conn.actor)
+		l.leaves(conn.actor, a)
+	}
+}
+
+// leaves forgets a process that has no connection left, but for whether it has several
+// tasks: it may be back.
+func (l *Ledger) leaves(label string, a *actorState) {
+	delete(l.actors, label)
+	if AddressOnly(label) {
+		return
+	}
+	if a.several && len(l.tasks) < maxSurveyed {
+		l.tasks[label] = true
+	}
+	if a.parallel && len(l.parallel) < maxSurveyed {
+		l.parallel[label] = true
 	}
 }
 
@@ -291,7 +308,8 @@ func (l *Ledger) meet(op *Op) {
 func (l *Ledger) actor(label string) *actorState {
 	a := l.actors[label]
 	if a == nil {
-		a = &actorState{sessions: map[uint64]bool{}, refused: map[LockID]*Op{}, writing: map[uint64]int{}, several: l.tasks[label]}
+		a = &actorState{sessions: map[uint64]bool{}, refused: map[LockID]*Op{}, writing: map[uint64]int{},
+			several: l.tasks[label], parallel: l.parallel[label]}
 		l.actors[label] = a
 	}
 	return a

@@ -252,3 +252,29 @@ func TestASurveyFindsSeveralTasks(t *testing.T) {
 		}
 	}
 }
+
+// A process whose connections were all closed is the same when it is back: what showed
+// that it has several tasks shows it still.
+func TestSeveralTasksOutlastTheConnections(t *testing.T) {
+	l := newTape()
+	l.takes(10, "A", 1, "lock:a", "ta", 1, false)
+	l.takes(11, "A", 2, "lock:b", "tb", 1, false)
+	l.Closed(1, 20*ms)
+	l.Closed(2, 20*ms)
+	l.takes(30, "A", 3, "lock:a", "tc", 2, false)
+	want(t, l.do(40, l.write("A", 3), Done), 3, 0.75)
+}
+
+func TestWritesAtOnceOutlastTheConnections(t *testing.T) {
+	l := newTape()
+	first, second := l.ask(1, l.write("A", 1)), l.ask(1, l.write("A", 2))
+	l.answer(2, first, Done)
+	l.answer(2, second, Done)
+	l.Closed(1, 3*ms)
+	l.Closed(2, 3*ms)
+	l.takes(10, "A", 3, "lock:a", "ta", 1, false)
+	l.takes(20, "A", 3, "lock:b", "tb", 1, false)
+	if op := l.do(30, l.write("A", 3), Done); op.Term.Sure() {
+		t.Errorf("which of its tasks wrote is not known: %+v", op.Term)
+	}
+}
