@@ -1,5 +1,7 @@
 package lock
 
+import "slices"
+
 type renewal struct {
 	op   *Op
 	term *Term
@@ -62,7 +64,9 @@ func (l *Ledger) replyRenew(op *Op) {
 		return
 	}
 	k, own := l.keys[IDOf(op)], l.terms[op.Term.ID]
+	var doubted []*Term // some may have ended since it was asked for
 	for t := conn.answered(op); t != nil; t = conn.answered(op) {
+		doubted = append(doubted, t)
 		l.unpinned(t)
 		t.leaseOf(op).inflight--
 		t.settle()
@@ -79,6 +83,11 @@ func (l *Ledger) replyRenew(op *Op) {
 		return
 	}
 	moved := l.renewed(k, op)
+	for _, t := range doubted {
+		if !slices.Contains(moved, t) {
+			moved = append(moved, t)
+		}
+	}
 	if len(moved) == 1 && (op.names() || op.Kind == Store || moved[0] == k.current) {
 		if t := moved[0]; t.Lock == k.id || t.Votes != nil {
 			l.renew(k, t, op)
