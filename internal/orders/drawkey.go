@@ -19,6 +19,7 @@ type KeyShape struct {
 	NoNX        bool // taken with a plain SET
 	BlindDelete bool // released without comparing
 	BlindRenew  bool // renewed likewise
+	Uneven      bool // renewed for a shorter time, or a longer one, than it was taken for
 	Cuts        int  // chance in a hundred, for each step, that the connection ends
 }
 
@@ -111,6 +112,9 @@ func (c *keyClient) command(kind lock.Kind) *lock.Op {
 		}
 	case lock.Renew:
 		op.TTL = c.w.shape.Lease
+		if c.w.shape.Uneven {
+			op.TTL = []time.Duration{c.w.shape.Lease / 3, c.w.shape.Lease, 2 * c.w.shape.Lease}[c.w.Below(3)]
+		}
 		if c.w.shape.BlindRenew {
 			op.Verb, op.Guarded, op.Token = "PEXPIRE", false, lock.Value{}
 		}

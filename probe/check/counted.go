@@ -48,10 +48,12 @@ func (c *carry) markerLater(id lock.LockID) func() bool { return func() bool { r
 
 // viewed is what is found out once of what is in view.
 type viewed struct {
-	renewed   map[lock.TermID][]*lock.Op // see renewals
-	unlocking map[uint64][]*lock.Op      // see unlocks
-	lawless   map[*lock.Op]bool          // writes that LF308 tells of
-	inside    map[lock.TermID][]*write   // see writesIn
+	renewed   map[lock.TermID][]*lock.Op   // see renewals
+	renewing  lockRenewals                 // see renewalsOf
+	cut       map[lock.TermID]lock.Instant // see cutShort
+	unlocking map[uint64][]*lock.Op        // see unlocks
+	lawless   map[*lock.Op]bool            // writes that LF308 tells of
+	inside    map[lock.TermID][]*write     // see writesIn
 }
 
 // remembered is what outlasts the view.

@@ -112,16 +112,16 @@ func (c *kase) heldAt(a, b *lock.Term) lock.Instant {
 // runsUntil returns until when a term's lease was certainly running, whoever may have been
 // granted the key without having heard so.
 func (c *kase) runsUntil(t *lock.Term) lock.Instant {
-	first := lock.Never
+	first, cut := lock.Never, c.cutShort(t)
 	for _, op := range c.acts[t.Lock].hanging {
 		if op.Kind == lock.Acquire || op.Kind == lock.Store {
 			first = min(first, op.F)
 		}
 	}
 	if first == lock.Never {
-		return t.Held()
+		return min(cut, t.Held())
 	}
-	return min(c.heldUnless(t, first), t.Held())
+	return min(cut, c.heldUnless(t, first), t.Held())
 }
 
 // heldUnless returns until when it was, if another may have been granted the key after

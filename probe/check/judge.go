@@ -120,7 +120,7 @@ type stray struct {
 
 func newCase(carried *carry) *kase {
 	return &kase{
-		carry: carried, viewed: viewed{lawless: map[*lock.Op]bool{}},
+		carry: carried, viewed: viewed{lawless: map[*lock.Op]bool{}, cut: map[lock.TermID]lock.Instant{}},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
 		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},

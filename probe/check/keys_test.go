@@ -14,7 +14,7 @@ import (
 func keyShapeOf(seed uint64) orders.KeyShape {
 	return orders.KeyShape{Clients: 2 + int(seed%2), Rounds: 1 + int(seed/2%2), Lease: []time.Duration{12, 25, 60}[seed/4%3] * orders.Tick,
 		Lag: 1 + int(seed/12%4), Haste: []int{0, 70, 90}[seed%3],
-		NoNX: seed/3%4 == 1, BlindDelete: seed/5%3 == 1, BlindRenew: seed/7%3 == 1, Cuts: []int{0, 2}[seed/11%2]}
+		NoNX: seed/3%4 == 1, BlindDelete: seed/5%3 == 1, BlindRenew: seed/7%3 == 1, Cuts: []int{0, 2}[seed/11%2], Uneven: seed/13%2 == 1}
 }
 
 func inputOfKey(ops []*lock.Op) Input {
