@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -72,12 +73,7 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	cycle = c.blameFirst(s, cycle)
 	var cited []*lock.Op
 	p := c.cycleProof(s, cycle, &cited)
-	if v.Level == Proven {
-		p.say("So it is in all of the orders that the intervals, the connections, the locks of rows and the values admit.")
-	} else {
-		p.say("So it is in some of the orders that the intervals, the connections, the locks of rows and the values admit (%d of %d), so this is not proven.",
-			max(t.rowsMay, t.manyMay), t.orders)
-	}
+	p.say("%s", inWhichOrders(code, v.Level, every, t))
 	if r.blind {
 		p.say("What else was written there in that time is not known.")
 	}
@@ -93,6 +89,24 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	if f.unless = unless; len(c.cycles) < mostFound {
 		c.cycles[id] = f
 	}
+}
+
+// inWhichOrders says in which orders there is a cycle of the code, and why it is proven or not.
+func inWhichOrders(code string, level Level, every bool, t *showing) string {
+	const orders = "of the orders that the intervals, the connections, the locks of rows and the values admit"
+	may := t.rowsMay
+	if code == "LF106" {
+		may = t.manyMay
+	}
+	switch {
+	case level == Proven:
+		return "So it is in all " + orders + "."
+	case every:
+		return "So it is in all " + orders + "; but whose each statement was, or what else was written, is not certain, so this is not proven."
+	case may == t.orders:
+		return "So it may be in all " + orders + ", but which read a write was computed from, or whether two values are the same, is not certain, so this is not proven."
+	}
+	return fmt.Sprintf("So it is in some %s (%d of %d), so this is not proven.", orders, may, t.orders)
 }
 
 // cycleWrites notes that the writes of a cycle are part of one, or may be.
