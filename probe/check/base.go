@@ -46,19 +46,46 @@ func (c *kase) index(r *read, columns []string) {
 	for _, id := range r.op.Term.Also {
 		owners = append(owners, owner{term: id})
 	}
-	name := namedBy(r.row)
 	for _, o := range owners {
 		for _, column := range columns {
-			k := source{o, columnOf{table, column}}
-			s := c.sources[k]
-			if s == nil {
-				s = &sourced{byRow: map[string][]*read{}, byName: map[string][]*read{}}
-				c.sources[k] = s
-			}
-			s.byRow[r.row] = append(s.byRow[r.row], r)
-			s.byName[name] = append(s.byName[name], r)
+			c.indexAt(source{o, columnOf{table, column}}, r)
+		}
+		for _, column := range joined(r.op) {
+			c.indexAt(source{o, columnOf{anyTable, column}}, r)
 		}
 	}
+}
+
+func (c *kase) indexAt(k source, r *read) {
+	s := c.sources[k]
+	if s == nil {
+		s = &sourced{byRow: map[string][]*read{}, byName: map[string][]*read{}}
+		c.sources[k] = s
+	}
+	name := namedBy(r.row)
+	s.byRow[r.row] = append(s.byRow[r.row], r)
+	s.byName[name] = append(s.byName[name], r)
+}
+
+// anyTable stands for those that a statement reads beside the one that it is named by.
+const anyTable = ""
+
+// joined lists the columns that a statement may have returned of another table than
+// that which it is named by: "" for any.
+func joined(op *lock.Op) []string {
+	if !op.SQL.Opaque || op.Kind != lock.Read {
+		return nil
+	}
+	var out []string
+	for _, column := range op.SQL.Columns {
+		if column == "*" || column == "?" {
+			column = ""
+		}
+		if !slices.Contains(out, column) {
+			out = append(out, column)
+		}
+	}
+	return out
 }
 
 // baseRead is the last read of the cell that the term had heard before it wrote.
@@ -108,8 +135,8 @@ func (c *kase) heardBefore(list []*read, w *write, after uint64) func(yield func
 // from a later read than base by one of the owners.
 func (c *kase) reread(base *read, id lock.TermID, owners []owner, w *write, k cell) bool {
 	for _, o := range owners {
-		for _, column := range []string{k.column, ""} {
-			if s := c.sources[source{o, columnOf{k.table, column}}]; s != nil && c.rereadIn(s, id, base, w, k) {
+		for _, from := range []columnOf{{k.table, k.column}, {k.table, ""}, {anyTable, k.column}, {anyTable, ""}} {
+			if s := c.sources[source{o, from}]; s != nil && c.rereadIn(s, id, base, w, k) {
 				return true
 			}
 		}

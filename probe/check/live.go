@@ -42,17 +42,16 @@ func (s *scene) liveFor(n int, w *write, k cell, put lock.Value) {
 		default:
 			l.everything = depends == yes
 		}
-		if w.op.Term.ID != 0 {
-			l.sure = !s.c.reread(r, w.op.Term.ID, ownersOf(w), w, s.cells[from])
-		}
+		l.sure = !s.c.reread(r, w.op.Term.ID, ownersOf(w), w, s.cells[from])
 		s.live = append(s.live, l)
 	}
 }
 
-// ownersOf is who may have made the read that a term's write was computed from.
+// ownersOf is who may have made the read that a write was computed from. What is of no
+// term has its own connection's.
 func ownersOf(w *write) []owner {
 	owners := []owner{{session: w.op.Session}, {term: w.op.Term.ID}}
-	if w.op.Actor != "" {
+	if w.op.Actor != "" && w.op.Term.ID != 0 {
 		owners = append(owners, owner{actor: w.op.Actor})
 	}
 	return owners

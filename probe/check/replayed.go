@@ -47,9 +47,10 @@ func (c *kase) readAgain(op *lock.Op) {
 	if len(c.refused[op.Actor]) == 0 || !answered(op) || op.Outcome != lock.Done {
 		return
 	}
-	row := c.rowOf(op)
+	row, beside := c.rowOf(op), joined(op)
 	c.refused[op.Actor] = slices.DeleteFunc(c.refused[op.Actor], func(r refusal) bool {
-		return r.row.table == lock.TableName(op.SQL.Table) && (row == unknownRow || !differ(row, r.row.row))
+		own := r.row.table == lock.TableName(op.SQL.Table) && (row == unknownRow || !differ(row, r.row.row))
+		return own || slices.Contains(beside, "") || slices.Contains(beside, r.on.column)
 	})
 }
 
