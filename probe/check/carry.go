@@ -232,7 +232,7 @@ func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) 
 		}
 	}
 	f.Count = max(1, f.Count)
-	key := v.Code + string(v.Level) + string(class) + f.Lock
+	key := c.kindOf(f)
 	if last := c.lastOne[key]; last != nil && (last.filed >= perLock || len(c.found) >= mostFound) {
 		c.meet(boundVerdicts)
 		last.Count, f.into = last.Count+f.Count, last
@@ -244,6 +244,16 @@ func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) 
 	c.lastOne[key] = f
 	c.found = append(c.found, f)
 	return f
+}
+
+// kindOf is what a finding counts together with where there are too many: those of its
+// lock, and of whatever lock once there is no room for one that has none.
+func (c *carry) kindOf(f *finding) string {
+	kind := f.Code + string(f.Level) + string(f.Class)
+	if c.lastOne[kind+f.Lock] == nil && len(c.found) >= mostFound {
+		return fmt.Sprint(kind, " of several ", f.Harm)
+	}
+	return kind + f.Lock
 }
 
 // piled adds n to the verdict of that code and level which stands for all of them
@@ -264,8 +274,10 @@ func pileOf(code string, level Level, id lock.LockID, by string) string {
 // more says is added to its proof if it comes to stand for several: a format with
 // their number.
 func (c *carry) pile(f *finding, by, more string) *finding {
-	c.piles[pileOf(f.Code, f.Level, f.id, by)] = f
 	f.more = more
+	if len(c.piles) < mostFound {
+		c.piles[pileOf(f.Code, f.Level, f.id, by)] = cmp.Or(f.into, f)
+	}
 	return f
 }
 

@@ -258,8 +258,8 @@ func (c *kase) leaveFences(k *keeper) {
 			delete(c.highest, row)
 		}
 	}
-	for row, list := range c.fenced.rows {
-		for _, f := range list {
+	for _, row := range c.fenced.order {
+		for _, f := range c.fenced.rows[row] {
 			if k.keeps(f.write.op) && (f.term == nil || k.j.term[f.term.ID] != nil) || resetAfter(anew, row, f) {
 				continue
 			}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -58,6 +59,13 @@ func (c *kase) restAt(k cell, at lock.Instant) rest {
 	return out
 }
 
+// inTurn lists cells so that the same are left out each time where there are too many.
+func inTurn(cells map[cell]rest) []cell {
+	out := slices.Collect(maps.Keys(cells))
+	slices.SortFunc(out, compareCells)
+	return out
+}
+
 // settleCells notes what is in the cells, before what ended by the instant leaves the view.
 func (c *kase) settleCells(at lock.Instant) {
 	if at <= c.settled.at {
@@ -82,7 +90,8 @@ func (c *kase) settleCells(at lock.Instant) {
 	for k := range c.readsOf {
 		of(k)
 	}
-	for k, r := range next {
+	for _, k := range inTurn(next) {
+		r := next[k]
 		if _, known := c.settled.cells[k]; known || len(c.settled.cells) < mostCells {
 			c.settled.cells[k] = r
 		} else {

@@ -308,8 +308,10 @@ func sortedCells[T any](m map[cell][]T) []cell {
 	for k := range m {
 		out = append(out, k)
 	}
-	slices.SortFunc(out, func(a, b cell) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.column, b.column), cmp.Compare(a.row, b.row))
-	})
+	slices.SortFunc(out, compareCells)
 	return out
+}
+
+func compareCells(a, b cell) int {
+	return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.column, b.column), cmp.Compare(a.row, b.row))
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -232,7 +233,7 @@ func (k *cluster) add(s *section) {
 func (k *cluster) complete(byRow map[tableRow][]*section) {
 	for more := true; more; {
 		more = false
-		for row := range k.rows {
+		for _, row := range k.rowsInTurn() {
 			for _, s := range byRow[row] {
 				if s.start < k.end && s.end > k.start && !slices.Contains(k.sections, s) {
 					k.add(s)
@@ -244,6 +245,13 @@ func (k *cluster) complete(byRow map[tableRow][]*section) {
 		}
 	}
 	slices.SortFunc(k.sections, func(a, b *section) int { return cmp.Compare(a.n, b.n) })
+}
+
+// rowsInTurn lists the rows, always in the same order.
+func (k *cluster) rowsInTurn() []tableRow {
+	out := slices.Collect(maps.Keys(k.rows))
+	slices.SortFunc(out, func(a, b tableRow) int { return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.row, b.row)) })
+	return out
 }
 
 // has reports whether something of the cluster is so, and asks of all of it.
