@@ -166,12 +166,15 @@ func (s *surveyor) mention(m mention) {
 // among reports whether the name is one of a WITH list.
 func (m mention) among(names []token) bool {
 	for _, name := range names {
-		if len(m.text) == len(m.last.text) && sameName(name, m.last) {
+		if m.plain() && sameName(name, m.last) {
 			return true
 		}
 	}
 	return false
 }
+
+// plain reports whether the name is not qualified.
+func (m mention) plain() bool { return len(m.text) == len(m.last.text) }
 
 // sameName reports whether two tokens are one identifier.
 func sameName(a, b token) bool {

@@ -73,10 +73,24 @@ func (s *surveyor) operand() {
 }
 
 // with reads a WITH list. A name is known to what stands behind it, in a
-// recursive list also to its own query.
+// recursive list also to its own query, and to those before it: where such a list
+// is not whole, any table of it may turn out to be a name.
 func (s *surveyor) with() {
 	s.next()
 	recursive, known, mentioned := s.take(kwRecursive), s.known, s.tables
+	s.queries(recursive)
+	switch {
+	case !recursive:
+	case s.end():
+		s.forget(mentioned, mention.plain)
+	default:
+		names := s.common[known:s.known]
+		s.forget(mentioned, func(m mention) bool { return m.among(names) })
+	}
+}
+
+// queries reads the queries of a WITH list and learns their names.
+func (s *surveyor) queries(recursive bool) {
 	for !s.end() {
 		name := s.tok
 		s.next()
@@ -96,22 +110,19 @@ func (s *surveyor) with() {
 		}
 		s.ordered()
 		if !s.tok.op(",") {
-			break
+			return
 		}
 		s.next()
 	}
-	if recursive {
-		s.forget(mentioned, s.common[known:s.known])
-	}
 }
 
-// forget takes back tables, from the n-th on, that were names of a recursive
-// list: a query may name one that comes behind it.
-func (s *surveyor) forget(n int, names []token) {
+// forget takes back tables, from the n-th on, that are read and are names of a
+// recursive list, or may be.
+func (s *surveyor) forget(n int, named func(mention) bool) {
 	all := s.tables
 	s.tables = n
 	for i := n; i < all; i++ {
-		if m := *s.table(i); m.written || !m.among(names) {
+		if m := *s.table(i); m.written || !named(m) {
 			*s.table(s.tables) = m
 			s.tables++
 		}
