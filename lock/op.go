@@ -203,7 +203,7 @@ type Statement struct {
 	Aside     []string // if set, all that Where lacks are comparisons with these columns ("table.column") of other tables, if those have them
 	Cascade   bool     // it may write tables that it does not name, as TRUNCATE ... CASCADE does
 	Returning bool     // a write with RETURNING
-	ForUpdate bool     // a SELECT that takes row locks
+	ForUpdate bool     // a SELECT that takes row locks which nobody else may have: FOR UPDATE, FOR NO KEY UPDATE
 	Upsert    bool     // INSERT ... ON CONFLICT DO UPDATE
 	Lease     bool     // its row is a lock, and the op before this one says what it does to it
 	Opaque    bool     // has parts that were not understood (OR, subqueries, joins): Where is incomplete; see Aside

@@ -1,6 +1,8 @@
 package pgwire
 
 import (
+	"slices"
+
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -287,21 +289,44 @@ func (t *Tracker) takeRow(m *message, d *doing, tm *template, columns []column, 
 }
 
 // nameCells gives cells the names of the columns that were selected, not their
-// aliases. An expression has none.
+// aliases. An expression has none. Those between what stands before the first * and
+// what stands behind the last keep the names that the server gave them, if they are
+// all the table's.
 func nameCells(cells []lock.Cell, columns []string) {
-	if len(cells) != len(columns) {
-		return
+	first, last := slices.IndexFunc(columns, isSeveral), len(columns)
+	if first < 0 {
+		first = len(columns)
 	}
-	for i, name := range columns {
-		switch name {
-		case "*":
-		case "?":
+	for last > first && !isSeveral(columns[last-1]) {
+		last--
+	}
+	stars := first < last && !slices.ContainsFunc(columns[first:last], func(c string) bool { return c != "*" })
+	behind := len(cells) - (len(columns) - last) // of what stands behind the last *
+	if len(cells) == maxColumns && last < len(columns) && first < last {
+		behind, stars = len(cells), false // there may have been more
+	}
+	for i := range cells {
+		switch {
+		case i < first:
+			cells[i].Column = ownName(columns[i])
+		case i >= behind:
+			cells[i].Column = ownName(columns[i-behind+last])
+		case !stars:
 			cells[i].Column = ""
-		default:
-			cells[i].Column = name
 		}
 	}
 }
+
+// ownName returns the name of a result column, "" for an expression.
+func ownName(column string) string {
+	if column == "?" {
+		return ""
+	}
+	return column
+}
+
+// isSeveral reports whether a result column may be any number of them.
+func isSeveral(column string) bool { return column == "*" || column == otherFields }
 
 // complete fills in the outcome of an execution that upstream has carried out.
 func (t *Tracker) complete(d *doing, tm *template, m *message) {

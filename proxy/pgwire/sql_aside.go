@@ -65,6 +65,7 @@ func (q *foreign) take() bool {
 }
 
 func (q *foreign) from() bool {
+	q.word("ONLY")
 	q.table = q.parser.table()
 	q.as = unqualified(q.table)
 	if q.table == "" || q.as == q.target || q.tok.op("(") {

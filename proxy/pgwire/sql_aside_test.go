@@ -12,6 +12,7 @@ func TestASubqueryOfAnotherTable(t *testing.T) {
 		{`UPDATE t SET v = 8 WHERE $2 > (SELECT f.fence FROM s.f WHERE f.id = 1) AND id = 1`, "write UPDATE t set v=8 where id=1 +s.f aside s.f.fence aside s.f.id opaque"},
 		{`UPDATE t SET v = 8 WHERE id = 1 AND ((SELECT max(x.fence) FROM f AS x) <= 3)`, "write UPDATE t set v=8 where id=1 +f aside f.fence opaque"},
 		{`DELETE FROM t WHERE id = 1 AND (SELECT n FROM f WHERE a = 1 OR b < 2) = 3`, "write DELETE t where id=1 +f aside f.n aside f.a aside f.b opaque"},
+		{`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT fence FROM ONLY f) < $2`, "write UPDATE t set v=8 where id=1 +f aside f.fence opaque"},
 	} {
 		if got := line(readSQL(tt.sql, false)[0]); got != tt.want {
 			t.Errorf("%s\n got %s\nwant %s", tt.sql, got, tt.want)
@@ -25,6 +26,7 @@ func TestASubqueryThatMayLookAtTheRowItself(t *testing.T) {
 		`UPDATE t AS f SET v = 8 WHERE id = 1 AND (SELECT f.fence FROM g) < $2`,
 		`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT v FROM t) < $2`,
 		`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT v FROM public.t AS x) < $2`,
+		`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT v FROM ONLY t) < $2`,
 		`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT f.fence FROM f AS x) < $2`,
 		`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT fence FROM f, t) < $2`,
 		`UPDATE t SET v = 8 WHERE id = 1 AND (SELECT fence FROM f JOIN g ON true) < $2`,

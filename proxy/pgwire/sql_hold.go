@@ -115,7 +115,7 @@ func (p *parser) rowLocks(t *template) {
 	default:
 		return
 	}
-	t.shape.ForUpdate = true
+	t.shape.ForUpdate = t.shape.ForUpdate || !shared
 	if t.rows.verb == "" || t.rows.shared && !shared {
 		t.rows.verb, t.rows.shared = verb, shared
 	}

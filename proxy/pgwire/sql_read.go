@@ -196,6 +196,7 @@ type parser struct {
 	as       string   // its alias
 	inserted []slot   // what EXCLUDED stands for, while that has a meaning
 	asides   []string // the columns of other tables that the conditions read ask for
+	olds     bool     // what old qualifies is not of the row as it is
 }
 
 func (p *parser) advance() {

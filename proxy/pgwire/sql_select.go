@@ -149,6 +149,9 @@ func (p *parser) identifier() string {
 	return tok.nameBy(escape)
 }
 
+// otherFields stands for any number of result columns that are not the table's own.
+const otherFields = "?*"
+
 // results reads a select list up to one of the keywords: a column by its own
 // name, whatever its alias, and an expression as "?".
 func (p *parser) results(stop ...string) []string {
@@ -180,6 +183,9 @@ func (p *parser) result(stop []string) string {
 	p.reset(m)
 	for !p.end() && !p.tok.op(",") && !p.any(stop...) {
 		p.step()
+	}
+	if p.prev.op("*") { // (x).*
+		return otherFields
 	}
 	return "?"
 }
@@ -219,8 +225,8 @@ func (p *parser) star() string {
 		return "*"
 	}
 	m := p.mark()
-	for p.identifier() != "" && p.op(".") {
-		if p.op("*") {
+	for name := p.identifier(); name != "" && p.op("."); name = p.identifier() {
+		if (!p.olds || name != oldRow) && p.op("*") {
 			return "*"
 		}
 	}
@@ -239,7 +245,7 @@ func (p *parser) column() (name, qualifier string) {
 		p.advance()
 		qualifier, name = name, p.identifier()
 	}
-	if name == "" || p.tok.op("(") || p.tok.op("[") || p.tok.kind == tokString || qualifier == excluded && p.inserted != nil {
+	if p.olds && qualifier == oldRow || name == "" || p.tok.op("(") || p.tok.op("[") || p.tok.kind == tokString || qualifier == excluded && p.inserted != nil {
 		p.reset(m)
 		return "", ""
 	}

@@ -18,12 +18,12 @@ func (p *parser) assignment(t *template, inserted int) {
 		p.rowAssignment(t)
 		return
 	}
-	column := p.assigned()
-	for p.tok.op("[") {
-		p.brackets()
-	}
+	column, part := p.assigned()
 	p.op("=")
 	s := p.assign(column)
+	if part {
+		s = slot{column: column}
+	}
 	for _, old := range t.set[:inserted] {
 		if old == s {
 			return
@@ -32,13 +32,19 @@ func (p *parser) assignment(t *template, inserted int) {
 	t.set = append(t.set, s)
 }
 
-// assigned takes the column on the left side.
-func (p *parser) assigned() string {
-	name := p.identifier()
-	for p.op(".") {
-		name = p.identifier()
+// assigned takes the column on the left side, and reports whether only a part of it
+// is set, a field or an element: what the column then is, is not told.
+func (p *parser) assigned() (column string, part bool) {
+	for column = p.identifier(); ; part = true {
+		switch {
+		case p.op("."):
+			p.identifier()
+		case p.tok.op("["):
+			p.brackets()
+		default:
+			return column, part
+		}
 	}
-	return name
 }
 
 // rowAssignment reads (a, b) = (1, 2), with or without ROW.

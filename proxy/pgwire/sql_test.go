@@ -99,7 +99,8 @@ func TestReadSQL(t *testing.T) {
 		{"function", `update t set a = now(), b = coalesce(b, 0) + 1, c = 3 where id = 1`, []string{"write UPDATE t set a=?,b=?,c=3 where id=1"}},
 		{"case", `update t set a = case when b = 1 and c = 2 then 3 else 4 end, d = 5 where e = 6`, []string{"write UPDATE t set a=?,d=5 where e=6"}},
 		{"row assignment", `update t set (a, b) = ($1, 2), (c) = row(3), (d, e) = (select 1, 2) where f = 1`, []string{"write UPDATE t set a=$1,b=2,c=3,d=?,e=? where f=1"}},
-		{"subscript", `update t set a[1] = 2 where b[1] = 3`, []string{"write UPDATE t set a=2 opaque"}},
+		{"subscript", `update t set a[1] = 2 where b[1] = 3`, []string{"write UPDATE t set a=? opaque"}},
+		{"parts of columns", `update t set a[1] = 2, b.c = 3, d['x'][1].e = d + 1, f = 4`, []string{"write UPDATE t set a=?,b=?,d=?,f=4"}},
 
 		// Literals.
 		{"strings", `update t set a = 'it''s', b = E'x\'y', c = $$d$$, d = $q$a$$b$q$, e = U&'x', f = -1.50, g = 1e-5, h = true, i = null, j = default`,
@@ -130,12 +131,15 @@ func TestReadSQL(t *testing.T) {
 
 		// Select lists and clauses.
 		{"list", `select a, t.b, "C", d as e, count(*), max(f) as m, g::int, *, t.*, 1, 'x' y from t`, []string{"read SELECT t cols a,b,C,d,?,?,g,*,*,?,?"}},
+		{"fields", `select (b).*, a * c, count(*), *, t.* from t`, []string{"read SELECT t cols ?*,?,?,*,*"}},
 		{"constants", `select null, true, current_user from t`, []string{"read SELECT t cols ?,?,?"}},
 		{"lateral", `select a from lateral t where b = 1`, []string{"read SELECT t where b=1 cols a"}},
 		{"order", `select a from t where b = 1 order by c limit 1 offset 2`, []string{"read SELECT t where b=1 cols a"}},
 		{"for update", `select a from t where b = 1 for update skip locked`, []string{"read SELECT t where b=1 cols a forupdate"}},
 		{"for no key update", `select a from t for no key update of t nowait`, []string{"read SELECT t cols a forupdate"}},
-		{"for share", `select a from t where b = $1 limit 1 for share`, []string{"read SELECT t where b=$1 cols a forupdate"}},
+		{"for share", `select a from t where b = $1 limit 1 for share`, []string{"read SELECT t where b=$1 cols a"}},
+		{"for key share", `select a from t where b = 1 for key share; select a from t where b = 1 for share for update`,
+			[]string{"read SELECT t where b=1 cols a", "read SELECT t where b=1 cols a forupdate"}},
 		{"group", `select a, count(*) from t where b = 1 group by a having count(*) > 1`, []string{"read SELECT t where b=1 cols a,? opaque"}},
 		{"union", `select a from t where b = 1 union all select a from u where b = 2`, []string{"read SELECT t where b=1 cols a +u opaque"}},
 		{"distinct", `select distinct on (a) a, b from t`, []string{"read SELECT t cols a,b"}},
@@ -185,6 +189,11 @@ func TestReadSQL(t *testing.T) {
 		{"upsert step from the refused row", `insert into t values (1, 1) on conflict (id) do update set n = excluded.n + 1`, []string{"write INSERT t set n=? upsert opaque"}},
 		{"delete", `delete from only t where id = $1 returning *`, []string{"write DELETE t where id=$1 cols * returning"}},
 		{"delete using", `delete from t using u where t.id = u.id`, []string{"write DELETE t +u opaque"}},
+		{"returning what was there", `update t set v = 1 returning old.v, new.v, coalesce(old.v, 1), cast(old.w as int), old.*, new.*, old`,
+			[]string{"write UPDATE t set v=1 cols ?,v,?,?,?*,*,old returning"}},
+		{"returning by other names", `update t set v = 1 returning with (old as o) o.v, v`, []string{"write UPDATE t set v=1 cols ?* returning"}},
+		{"returning of a table called old", `update t as old set v = 1 returning old.v; delete from old returning old.v`,
+			[]string{"write UPDATE t set v=1 cols v returning", "write DELETE old cols v returning"}},
 		{"merge", `merge into t using u on t.id = u.id when matched then update set a = 1`, []string{"write MERGE t +u opaque"}},
 
 		// WITH.
@@ -232,8 +241,8 @@ func TestReadSQL(t *testing.T) {
 		{"set", `set application_name = 'x'`, []string{"- SET"}},
 
 		{"table", `table only s.t; table t for update`, []string{"read SELECT s.t cols *", "read SELECT t cols * forupdate"}},
-		{"explain", `explain analyze update t set a = 1; explain (analyze off) delete from t; explain (verbose, analyze) insert into t select 1 from u; explain analyze select 1 from t`,
-			[]string{"write UPDATE t opaque indirect", "- EXPLAIN t", "write INSERT t +u opaque indirect", "- EXPLAIN t"}},
+		{"explain", `explain analyze update t set a = 1; explain (analyze off) delete from t; explain (verbose, analyze) insert into t select 1 from u; explain analyze select 1 from t; explain (analyze 'off') delete from t; explain (analyze 'on') delete from t`,
+			[]string{"write UPDATE t opaque indirect", "- EXPLAIN t", "write INSERT t +u opaque indirect", "- EXPLAIN t", "- EXPLAIN t", "write DELETE t opaque indirect"}},
 		{"cursors", `declare c cursor for select a from t; fetch 1 from c`, []string{"- DECLARE t", "- FETCH"}},
 
 		// Splitting.

@@ -1,6 +1,10 @@
 package pgwire
 
-import "github.com/lockfaultd/lockfaultd/lock"
+import (
+	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // insert reads an INSERT.
 func (s *surveyor) insert() {
@@ -66,7 +70,8 @@ func (s *surveyor) options() (analyze bool) {
 	s.next()
 	for !s.end() {
 		if s.take(kwAnalyze) {
-			analyze = !s.is("FALSE") && !s.is("OFF") && s.tok.text != "0"
+			said := strings.Trim(s.tok.text, `'"`)
+			analyze = said != "0" && !strings.EqualFold(said, "false") && !strings.EqualFold(said, "off")
 		} else {
 			s.next()
 		}

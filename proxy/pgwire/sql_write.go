@@ -180,11 +180,21 @@ func (p *parser) guard(t *template) {
 }
 
 func (p *parser) returning(t *template) {
-	if p.word("RETURNING") {
-		t.shape.Returning = true
-		t.shape.Columns = p.results()
+	if !p.word("RETURNING") {
+		return
 	}
+	t.shape.Returning = true
+	if p.word("WITH") { // other names for the row as it was, and as it is
+		t.shape.Columns = []string{otherFields}
+		return
+	}
+	p.olds = p.target != oldRow && p.as != oldRow
+	t.shape.Columns = p.results()
+	p.olds = false
 }
+
+// oldRow is what RETURNING calls the row as it was, unless a table is called that.
+const oldRow = "old"
 
 // updates reads what follows UPDATE.
 func (p *parser) updates(t *template) {
