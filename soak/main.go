@@ -9,7 +9,8 @@
 // connection may be lost then, and only then; a reply is never wrong. In the end
 // lockfaultd has to have given everything back, its history must have no gap, and
 // it may have complained of nothing but a server that was down: no connection may
-// have gone desync.
+// have gone desync. It has no witness: the connections and files of one would look
+// like a leak, and MONITOR would have to show all that ten thousand clients do.
 //
 // run.go is the course of events, clients.go the process of some clients,
 // redis.go and postgres.go what one of them does, watch.go what lockfaultd
