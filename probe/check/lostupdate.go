@@ -348,7 +348,7 @@ func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 		}
 		if o := c.grantedBefore(t, later, w.lo); o != nil {
 			sure = append(sure, staleWrite{w, o, c.cycled[w]})
-		} else if o := c.perhapsGranted(t, w); o != nil && !c.seenBefore(w, o.Grant.F) {
+		} else if o := c.perhapsGranted(t, w); o != nil && (w.lo >= o.Grant.R || !c.seenBefore(w, o.Grant.F)) {
 			perhaps = append(perhaps, staleWrite{w, o, c.cycled[w]})
 		}
 	}
