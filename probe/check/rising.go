@@ -243,7 +243,7 @@ func (m *rising) lockOf(c *carry) lock.LockID {
 func (m *rising) sum(c *carry) Rising {
 	top := m.peak[0]
 	for _, s := range m.here {
-		if !s.shifted && (top == nil || s.value > top.value) {
+		if !s.shifted && (top == nil || s.value >= top.value) { // rather what was seen than the first reading
 			top = &s
 		}
 	}
