@@ -340,13 +340,19 @@ func (c *kase) mayBeRefused(w *write) bool {
 	})
 }
 
+// hangs reports whether a write may yet take effect, or have taken it, since it or its
+// COMMIT was never answered.
+func (w *write) hangs() bool {
+	return w.state == uncertain && w.hi == lock.Never && (w.commit == nil || answered(w.op))
+}
+
 func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 	var sure, perhaps []staleWrite
 	for _, w := range c.ofTerm[t.ID].writes {
-		if w.state != accepted || c.inCycle(w) == yes || c.mayBeRefused(w) || !c.dueOp(w.op) {
+		if w.state != accepted && !w.hangs() || c.inCycle(w) == yes || c.mayBeRefused(w) || !c.dueOp(w.op) {
 			continue
 		}
-		if o := c.grantedBefore(t, later, w.lo); o != nil {
+		if o := c.grantedBefore(t, later, w.lo); o != nil && w.state == accepted {
 			sure = append(sure, staleWrite{w, o, c.cycled[w]})
 		} else if o := c.perhapsGranted(t, w); o != nil && (w.lo >= o.Grant.R || !c.seenBefore(w, o.Grant.F)) {
 			perhaps = append(perhaps, staleWrite{w, o, c.cycled[w]})
@@ -386,8 +392,7 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	p := let("A be %s, granted at %s, and B be %s.", holder(t), ms(t.Grant.R), holder(next))
 	if level == Possible {
 		p.say("Then B may have been granted from %s on, after A.", ms(next.Grant.F))
-		p.say("However A's %s, which was accepted, may have taken effect as late as %s, and nothing in it could have refused it; which came first is open, so this is not proven.",
-			named(first.op), ms(first.hi))
+		p.say("However A's %s, %s, and nothing in it could have refused it; which came first is open, so this is not proven.", named(first.op), lateAs(first))
 	} else {
 		p.say("Then B was granted by %s.", ms(next.Grant.R))
 		p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
@@ -413,6 +418,14 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	if len(c.staleOf) < mostFound {
 		c.staleOf[key] = f
 	}
+}
+
+// lateAs says how late a write may have taken effect.
+func lateAs(w *write) string {
+	if w.hangs() {
+		return "which was never answered, may have taken effect at any time since, or never"
+	}
+	return "which was accepted, may have taken effect as late as " + ms(w.hi)
 }
 
 // A staleID names the LF103 of a term: that which is POSSIBLE, or the other.
