@@ -64,9 +64,8 @@ func (l *Ledger) replyRenew(op *Op) {
 		return
 	}
 	k, own := l.keys[IDOf(op)], l.terms[op.Term.ID]
-	var doubted []*Term // some may have ended since it was asked for
-	for t := conn.answered(op); t != nil; t = conn.answered(op) {
-		doubted = append(doubted, t)
+	doubted := conn.answered(op) // some may have ended since it was asked for
+	for _, t := range doubted {
 		l.unpinned(t)
 		t.leaseOf(op).inflight--
 		t.settle()
@@ -163,15 +162,16 @@ func (l *Ledger) moved(t *Term, op *Op) {
 	t.settle()
 }
 
-// answered returns the term that a renewal had put in doubt, or nil.
-func (c *connState) answered(op *Op) *Term {
-	for i, r := range c.renewals {
+// answered returns the terms that a renewal had put in doubt.
+func (c *connState) answered(op *Op) []*Term {
+	var out []*Term
+	c.renewals = slices.DeleteFunc(c.renewals, func(r renewal) bool {
 		if r.op == op {
-			c.renewals = append(c.renewals[:i], c.renewals[i+1:]...)
-			return r.term
+			out = append(out, r.term)
 		}
-	}
-	return nil
+		return r.op == op
+	})
+	return out
 }
 
 // unsent takes the renewals that were never forwarded out of doubt.

@@ -49,6 +49,9 @@ func (l *Ledger) replyStore(op *Op) {
 }
 
 func (l *Ledger) grantStore(k *keyState, op *Op) {
+	if l.collects(k, op) {
+		return
+	}
 	k.group.sortedBy(op)
 	if cur := k.current; cur != nil && !op.NX && cur.Votes == nil && cur.Token.Same(op.Token) && cur.Session == op.Session {
 		l.moved(cur, op)
@@ -58,6 +61,39 @@ func (l *Ledger) grantStore(k *keyState, op *Op) {
 	if !l.vote(k, op) {
 		l.grant(k, op)
 	}
+}
+
+// mostMembers is how many members a key may have at once that adds them directly: one
+// with more is a set of things, such as of the users who are there, and no lock.
+const mostMembers = 256
+
+// collects reports whether a key turns out to be a set of things. Of what was taken
+// for grants until then nothing is kept.
+func (l *Ledger) collects(k *keyState, op *Op) bool {
+	if !op.Member || l.decls.lock(k.id.Key) {
+		return false
+	}
+	if len(k.terms) < mostMembers || k.living(op.F) < mostMembers {
+		return l.data[k.id]
+	}
+	l.data.add(k.id)
+	delete(l.promoted, k.id)
+	k.lock, k.storing, k.current = false, false, nil
+	for _, t := range slices.Clone(k.terms) {
+		t.Marker = true
+		l.end(t, op.F, Abandoned)
+	}
+	return true
+}
+
+// living counts the open terms of a key whose lease may still run.
+func (k *keyState) living(at Instant) (n int) {
+	for _, t := range k.terms {
+		if !t.Dead(at) {
+			n++
+		}
+	}
+	return n
 }
 
 // candidate keeps a copy: by the time that the key turns out to be a lock, op is

@@ -38,6 +38,9 @@ type surveyed struct {
 	stored   bool // by a plain SET, too
 
 	members []surveyedMember
+	joined  int     // members that were added directly, and not removed since
+	ends    Instant // when the key lapses, if it was made to
+	set     bool    // there were too many of them for a lock
 }
 
 // A surveyedMember is a grant of a member of a key.
@@ -162,6 +165,7 @@ func (s *Survey) took(op *Op) {
 	}
 	if op.Member {
 		s.key(id).grant(op)
+		s.joins(id, op)
 	}
 	if op.Kind == Acquire && g.kept || s.locks[id] {
 		return
@@ -185,6 +189,7 @@ func (s *Survey) gave(op *Op) {
 	if op.Member {
 		s.key(id).shows(g, op)
 	}
+	s.leaves(id, op)
 	if g.kept && (s.locks[id] || !op.tells()) {
 		return
 	}
@@ -205,6 +210,8 @@ func (s *Survey) gave(op *Op) {
 // storer, then it is a lock.
 func (s *Survey) compares(id LockID, k *surveyed, own, any bool) {
 	switch {
+	case k.set:
+		return
 	case own:
 		k.owned++
 	case any:
@@ -254,6 +261,39 @@ func (k *surveyed) shows(g *surveyedGroup, op *Op) {
 	}
 	if op.Kind == Renew {
 		m.held = Lease(op, op.TTL).Earliest
+	}
+}
+
+// joins counts the members of a key that is no lock if there are too many: see
+// [Ledger.collects].
+func (s *Survey) joins(id LockID, op *Op) {
+	k := s.key(id)
+	switch {
+	case op.Kind != Store || op.Outcome != Done || s.decls.lock(id.Key):
+		return
+	case k.ends > 0 && op.F > k.ends:
+		k.joined, k.ends = 0, 0
+	}
+	k.joined++
+	if k.set = k.set || k.joined > mostMembers; k.set && len(s.data) < maxPromoted {
+		s.data[id] = true
+		delete(s.locks, id)
+	}
+}
+
+func (s *Survey) leaves(id LockID, op *Op) {
+	k := s.keys.all[id]
+	switch {
+	case k == nil || k.joined == 0 || op.Outcome != Done:
+	case op.Kind == Renew:
+		k.ends = 0
+		if op.TTL > 0 {
+			k.ends = Lease(op, op.TTL).Latest
+		}
+	case op.Member:
+		k.joined--
+	default:
+		k.joined, k.ends = 0, 0
 	}
 }
 
