@@ -274,3 +274,17 @@ func TestTheFirstErrorSticks(t *testing.T) {
 		t.Errorf("%v after %d writes", err, b.n)
 	}
 }
+
+// The column by which an invariant's query chooses its row is found as it may be written.
+func TestColumnsThatAQueryNames(t *testing.T) {
+	for query, want := range map[string]string{
+		"SELECT value FROM counter WHERE ID = 1":                "id",
+		`SELECT c.value FROM counter c WHERE public.c."Id" = 1`: "Id",
+		`select value from counter where a = 'x' and b=2`:       "b",
+	} {
+		k := newKeeper(func(_, _ string) bool { return false }, []Invariant{{Query: query, Table: "counter"}})
+		if !k.rows[column{"counter", want}] {
+			t.Errorf("%s: %v", query, k.rows)
+		}
+	}
+}

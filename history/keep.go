@@ -1,10 +1,12 @@
 package history
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -31,7 +33,7 @@ type column struct{ table, name string }
 // hold several locks, and a stale statement may come a grant late.
 const fencesKept = 8
 
-var condition = regexp.MustCompile(`(?i)(?:where|and)\s+"?(\w+)"?\s*=`)
+var condition = regexp.MustCompile(`(?i)(?:where|and)\s+(?:\w+\.|"\w+"\.)*(?:(\w+)|"(\w+)")\s*=`)
 
 func newKeeper(allow func(table, column string) bool, invariants []Invariant) *keeper {
 	k := &keeper{allow: allow, rows: map[column]bool{}, fences: map[string][]int64{},
@@ -39,7 +41,7 @@ func newKeeper(allow func(table, column string) bool, invariants []Invariant) *k
 	for _, inv := range invariants {
 		for _, m := range condition.FindAllStringSubmatch(inv.Query, -1) {
 			if inv.Table != "" {
-				k.rows[column{lock.TableName(inv.Table), m[1]}] = true
+				k.rows[column{lock.TableName(inv.Table), cmp.Or(m[2], strings.ToLower(m[1]))}] = true
 			}
 		}
 	}

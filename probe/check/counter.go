@@ -36,7 +36,8 @@ func (c *carry) sumCounters() {
 // A tally is the sum of one counter, of what happened since it was set anew.
 type tally struct {
 	inv   Invariant
-	conds []lock.Cond // of the query, where they compare with integers
+	conds []lock.Cond // of the query
+	whole bool        // conds are all that chooses its row
 	out   Counter
 	start int64
 	known bool // start is
@@ -61,8 +62,9 @@ type tally struct {
 }
 
 func newTally(inv Invariant) *tally {
-	t := &tally{inv: inv, conds: conditions(inv.Query), start: inv.Start, known: inv.HasStart,
+	t := &tally{inv: inv, start: inv.Start, known: inv.HasStart,
 		out: Counter{Name: inv.Name, Query: inv.Query, Table: inv.Table, Column: inv.Column, Start: inv.Start, End: inv.End}}
+	t.conds, t.whole = conditions(inv.Query)
 	t.anew()
 	return t
 }

@@ -10,23 +10,36 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-var condition = regexp.MustCompile(`(?i)(?:where|and)\s+"?(\w+)"?\s*=\s*(?:(-?\d+)|'(?:[^']|'')*')`)
+var (
+	filters   = regexp.MustCompile(`(?i)\bwhere\b`)
+	chooses   = regexp.MustCompile(`(?i)\b(?:order|limit|offset|fetch)\b`) // among rows, by what is no condition
+	condition = regexp.MustCompile(`(?i)^\s*(?:\w+\.|"\w+"\.)*(?:(\w+)|"(\w+)")\s*=\s*(?:(-?\d+)|'(?:[^']|'')*')\s*(?:and\b|;?\s*$)`)
+)
 
-// conditions returns the comparisons with integers and texts in a query. The
-// value of a text is not known: a history keeps it as a hash only.
-func conditions(query string) []lock.Cond {
-	var out []lock.Cond
-	for _, m := range condition.FindAllStringSubmatch(query, -1) {
-		if m[2] == "" {
-			out = append(out, lock.Cond{Column: m[1], Op: "="})
-			continue
-		}
-		n, err := strconv.ParseInt(m[2], 10, 64)
-		if err == nil {
-			out = append(out, lock.Cond{Column: m[1], Op: "=", Value: lock.Value{Int: n, IsInt: true}})
-		}
+// conditions returns the comparisons with integers and texts in a query, if they
+// are all that chooses its row. The value of a text is not known: a history keeps it
+// as a hash only.
+func conditions(query string) (out []lock.Cond, whole bool) {
+	at := filters.FindStringIndex(query)
+	if at == nil {
+		return nil, !chooses.MatchString(query)
 	}
-	return out
+	for rest := query[at[1]:]; rest != "" || len(out) == 0; {
+		m := condition.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, false
+		}
+		c := lock.Cond{Column: cmp.Or(m[2], strings.ToLower(m[1])), Op: "="}
+		if m[3] != "" {
+			n, err := strconv.ParseInt(m[3], 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			c.Value = lock.Value{Int: n, IsInt: true}
+		}
+		out, rest = append(out, c), rest[len(m[0]):]
+	}
+	return out, true
 }
 
 // writes lists the accepted and the uncertain writes in view that may be of the
@@ -101,12 +114,13 @@ func (t *tally) again(c *kase, all []*write) {
 }
 
 // place gives the sum up if the write may be of another row than the one that the
-// query reads: it does not name that by the query's own columns. Of one that the
-// query names by a text it is not certain.
+// query reads: it does not name that by the query's own columns, or the query by
+// more than is understood. Of one that the query names by a text it is not certain.
 func (t *tally) place(w *write) {
 	if len(w.op.SQL.Where) == 0 && !w.op.SQL.Opaque && w.op.Verb != "INSERT" {
 		return // it is of every row
 	}
+	t.unbounded = t.unbounded || !t.whole
 	for _, q := range t.conds {
 		v, ok := columnIn(w, q.Column)
 		switch {

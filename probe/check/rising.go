@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -85,7 +84,7 @@ func (m *rising) note(v lock.Value, s shown) {
 
 // names reports whether a statement is of the row that the query reads.
 func (m *rising) names(w *write) bool {
-	if w.row == unknownRow || len(m.own.conds) == 0 && strings.Contains(strings.ToLower(m.inv.Query), "where") {
+	if w.row == unknownRow || !m.own.whole {
 		return false
 	}
 	for _, q := range m.own.conds {

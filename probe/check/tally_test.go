@@ -32,6 +32,24 @@ func TestCounterRowByItsQuery(t *testing.T) {
 		"SELECT value FROM counter WHERE id = 'it''s'":           Likely,
 		"SELECT value FROM counter WHERE id = 1 AND tenant = 2":  "",
 		"SELECT value FROM counter WHERE id = 1 AND name = 'it'": "",
+
+		// As they may be written.
+		"SELECT VALUE FROM Counter WHERE ID = 1":             Proven,
+		`SELECT c.value FROM counter c WHERE c."id" = 1 ; `:  Proven,
+		"SELECT c.value FROM counter c WHERE public.c.id=2":  "",
+		`SELECT value FROM counter WHERE "ID" = 1`:           "",
+		"SELECT value FROM counter WHERE id = 'a' AND id= 1": Likely,
+
+		// What is not understood may choose another row.
+		"SELECT c.value FROM counter c WHERE abs(c.id) = 1":     "",
+		"SELECT value FROM counter WHERE 2 = id":                "",
+		"SELECT value FROM counter WHERE id IN (2)":             "",
+		"SELECT value FROM counter WHERE id = 1 OR id = 2":      "",
+		"SELECT value FROM counter WHERE id = 1 AND name <> ''": "",
+		"SELECT value FROM counter WHERE id = 1.5":              "",
+		"SELECT value FROM counter WHERE":                       "",
+		"SELECT value FROM counter WHERE id = 1 LIMIT 1":        "",
+		"SELECT value FROM counter ORDER BY id LIMIT 1":         "",
 	} {
 		r := tallied(t, func(inv *Invariant) { inv.Query = query })
 		var got Level
