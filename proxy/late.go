@@ -62,20 +62,26 @@ func (s *Session) holds(op *lock.Op) bool {
 // hear takes in what has come to be known since. fresh says that the client has
 // sent more: what is not lasting is not to be told any longer.
 func (s *Session) hear(fresh bool) {
-	for _, o := range slices.Clone(s.owes) {
-		if l := o.look; l != nil && l.given() {
-			l.told()
-			o.look = nil
-		}
-		if fresh && o.look != nil && !o.look.lasting {
+	for i := 0; i < len(s.owes); {
+		if o := s.owes[i]; o.settles(fresh) {
 			s.settleFor(o)
-			continue
-		}
-		over := o.look == nil && o.place != nil // nobody else tells of it
-		if o.open == 0 && (over || o.later.Known()) {
-			s.settleFor(o)
+		} else {
+			i++
 		}
 	}
+}
+
+// settles reports whether no more is to come to be known of a call.
+func (o *owed) settles(fresh bool) bool {
+	if l := o.look; l != nil && l.given() {
+		l.told()
+		o.look = nil
+	}
+	if fresh && o.look != nil && !o.look.lasting {
+		return true
+	}
+	over := o.look == nil && o.place != nil // nobody else tells of it
+	return o.open == 0 && (over || o.later.Known())
 }
 
 // settleFor has the ops of a call go into the record by what is known now.

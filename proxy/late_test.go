@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy/resp"
 )
 
 // A tardy is a witness whose looks after calls are given by the test.
@@ -150,4 +151,28 @@ func TestSessionEndDoesNotListenForEver(t *testing.T) {
 			t.Errorf("ops %v", w.keys())
 		}
 	})
+}
+
+// never is a call of which nothing comes to be known.
+type never struct{}
+
+func (never) Ops() []*lock.Op             { return nil }
+func (never) Known() bool                 { return false }
+func (never) Amend([]*lock.Op) []*lock.Op { return nil }
+
+// What nobody cares about takes no memory, also while a call waits for what tells
+// of it.
+func TestWaitingForWhatTellsTakesNoMemory(t *testing.T) {
+	e := engine(t)
+	s := NewSession(e, e.Open(1, owner("a")), resp.NewTracker(resp.Options{}), func(string) {})
+	for range 3 {
+		s.owes = append(s.owes, &owed{later: never{}})
+	}
+	ping, pong := []byte("*1\r\n$4\r\nPING\r\n"), []byte("+PONG\r\n")
+	if n := testing.AllocsPerRun(100, func() {
+		s.Feed(ToUpstream, ping, 1)
+		s.Feed(ToClient, pong, 1)
+	}); n != 0 || len(s.owes) != 3 {
+		t.Errorf("%v allocations for a command, %d calls wait", n, len(s.owes))
+	}
 }
