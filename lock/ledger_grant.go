@@ -95,6 +95,9 @@ func (l *Ledger) again(k *keyState, op *Op) bool {
 	case t.counts():
 		t.Depth++
 	}
+	if op.Shared && !t.Shared {
+		t.readers++
+	}
 	if t.Span == LeaseSpan {
 		l.moved(t, op)
 	}

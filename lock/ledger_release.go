@@ -163,7 +163,19 @@ func (l *Ledger) stepped(t *Term, op *Op) bool {
 		return false
 	}
 	t.Depth--
+	t.weakens(op)
 	return true
+}
+
+// weakens notes that a step gave back what excluded others, where all that is left is
+// a reader's.
+func (t *Term) weakens(op *Op) {
+	switch {
+	case op.Shared:
+		t.readers = max(0, t.readers-1)
+	case t.readers >= t.Depth:
+		t.Shared = true
+	}
 }
 
 // found notes that the owner's release was answered that it held nothing. On

@@ -86,6 +86,35 @@ func TestASessionsLockIsCounted(t *testing.T) {
 	}
 }
 
+// Who gives the exclusive one of two holdings back has a reader's lock from then on.
+func TestAnExclusiveLockBecomesAReaders(t *testing.T) {
+	mode := func(op *Op, shared bool) *Op { op.Shared = shared; return op }
+	for _, tt := range []struct {
+		name         string
+		took, gave   []bool // shared
+		shared, open bool
+	}{
+		{"the exclusive one is given back", []bool{false, true}, []bool{false}, true, true},
+		{"the reader's is", []bool{false, true}, []bool{true}, false, true},
+		{"one of two exclusive ones is", []bool{false, false, true}, []bool{false}, false, true},
+		{"both are", []bool{false, false, true}, []bool{false, false}, true, true},
+		{"the reader's, and then one more", []bool{false, false, true}, []bool{true, false}, false, true},
+		{"all are", []bool{false, true}, []bool{false, true}, true, false},
+		{"two exclusive ones", []bool{false, false}, []bool{false}, false, true},
+	} {
+		l := newTape()
+		for i, shared := range tt.took {
+			l.do(Instant(10+i), mode(advisory("A", 1, "7"), shared), Granted)
+		}
+		for i, shared := range tt.gave {
+			l.do(Instant(20+i), mode(unlock("A", 1, "7"), shared), Done)
+		}
+		if got := l.Term(1); got.Shared != tt.shared || got.Open() != tt.open || len(l.Terms()) != 1 {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
 func TestTwoStepsInOnePipelineEndASection(t *testing.T) {
 	l := newTape()
 	l.do(10, advisory("A", 1, "7"), Granted)

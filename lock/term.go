@@ -58,7 +58,7 @@ type Term struct {
 
 	Span   Span   // what ends it beside its release
 	Tx     uint64 // the transaction that it spans, numbered in its session
-	Shared bool   // others may hold the lock at the same time: it is a reader's
+	Shared bool   // others may hold the lock at the same time: it is a reader's, or has become one's
 	Member bool   // it is one member of the key, beside which there may be others
 	Depth  int    // how often its holder has it: above 1 it was taken again while held
 
@@ -115,6 +115,7 @@ type Term struct {
 	group   *groupState
 	sort    Sort  // as declared
 	steps   int   // releases in flight that do not end it, unless their answer says so
+	readers int   // how many of its holdings are a reader's, where not all are
 	told    bool  // Depth is told by the server and not counted
 	outer   *Term // the open section of the same task in which it was taken
 	inner   int   // sections that were taken directly within it
