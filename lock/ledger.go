@@ -289,6 +289,15 @@ func (l *Ledger) Refused(actor string, id LockID) *Op {
 	return nil
 }
 
+// Forgive forgets that the lock of an acquire was refused to its process before: it
+// has had an answer since that could not be read, and may have the lock.
+func (l *Ledger) Forgive(op *Op) {
+	if a := l.actors[op.Actor]; a != nil {
+		delete(a.refused, IDOf(op))
+		delete(a.refused, l.LockOf(op))
+	}
+}
+
 // Refusals returns the locks whose last acquire by the process was not granted.
 func (l *Ledger) Refusals(actor string) map[LockID]*Op {
 	if a := l.actors[actor]; a != nil {

@@ -27,7 +27,7 @@ func (l *Ledger) replyAcquire(op *Op) {
 	case op.Outcome == Granted:
 		l.granted(op)
 	case op.Outcome == Unknown && op.R > 0: // its process was told, and may have the lock
-		delete(l.actor(op.Actor).refused, IDOf(op))
+		l.Forgive(op)
 	default:
 		l.refuse(op)
 	}

@@ -38,6 +38,7 @@ func (j *Judging) unanswered(op *lock.Op) {
 	own := j.unheard[op.Actor]
 	if op.R != 0 {
 		delete(own, j.ledger.LockOf(op))
+		j.ledger.Forgive(op)
 		return
 	}
 	if own == nil {

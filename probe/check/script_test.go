@@ -29,7 +29,7 @@ import (
 //	want LF104 PROVEN harm x1          one verdict; none at all without such a line
 //	want deficit 1, want overlaps 2 ...figures
 //
-//	A acquire lock:c=tok 10-11         granted, or "refused"; no-ttl, ttl=9, shared, member, verb=EVAL, until=1000
+//	A acquire lock:c=tok 10-11         granted, or "refused", or "unread" (its answer was not understood); no-ttl, ttl=9, shared, member, verb=EVAL, until=1000
 //	A store lock:c=tok 10-11
 //	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
 //	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen
@@ -289,6 +289,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.Refused
 	case w == "not-held":
 		op.Outcome = lock.NotHeld
+	case w == "unread":
+		op.Outcome = lock.Unknown
 	case w == "guess":
 		op.Guessed, op.Guarded = true, false
 	case w == "shared":
