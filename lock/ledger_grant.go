@@ -54,10 +54,16 @@ func (l *Ledger) refuse(op *Op) {
 	if op.Outcome == Refused {
 		l.shown(op)
 	}
-	if severalThings(op.Key) || l.voteAgainst(op) {
-		return // another such thing may have been free
+	if severalThings(op.Key) || l.voteAgainst(op) || op.astray() {
+		return // another such thing may have been free, or it is asked for again
 	}
 	a.refuse(id, op, l.keepAll)
+}
+
+// astray reports whether the server answered only that it is to be asked otherwise, or
+// another one is: that says nothing of the lock.
+func (op *Op) astray() bool {
+	return op.Outcome == Failed && (op.Err == "NOSCRIPT" || op.Err == "MOVED" || op.Err == "ASK")
 }
 
 func (a *actorState) refuse(id LockID, op *Op, keepAll bool) {

@@ -265,7 +265,7 @@ func (l *Ledger) voteAgainst(op *Op) bool {
 	b := l.ballots.of(id, op.Token)
 	b.answered(IDOf(op))
 	b.settle()
-	if !slices.Contains(b.against, IDOf(op)) && len(b.against) < maxVotes {
+	if !op.astray() && !slices.Contains(b.against, IDOf(op)) && len(b.against) < maxVotes {
 		b.against = append(b.against, IDOf(op))
 	}
 	if b.term == nil && len(b.against) >= n-n/2 {
