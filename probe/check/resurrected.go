@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -39,6 +40,9 @@ func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
 		}
 		c.revival(old, t.Grant, other, level)
 	case old.Dead(t.Grant.F):
+		if takesAnew(old, t) && c.perhapsBetween(old, t) {
+			level = Likely
+		}
 		c.revival(old, t.Grant, nil, level)
 	}
 }
@@ -47,6 +51,14 @@ func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
 // first place: then it may be an acquire, of what was free again.
 func takesAnew(old, t *lock.Term) bool {
 	return old.Grant.Kind == lock.Store && t.Grant.Kind == lock.Store
+}
+
+// perhapsBetween reports whether another may have been granted the lock between a term
+// and the one that revived it.
+func (c *kase) perhapsBetween(old, t *lock.Term) bool {
+	return slices.ContainsFunc(c.terms[t.Lock], func(o *lock.Term) bool {
+		return o != old && o != t && o.Grant.R > old.Grant.F && o.Grant.F < t.Grant.R && !sameHolder(o, t)
+	})
 }
 
 // grantedBetween returns the last of the terms that was certainly granted to
