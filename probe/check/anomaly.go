@@ -27,6 +27,9 @@ func (c *kase) anomalies() {
 }
 
 func (c *kase) anomaliesIn(r *clustered, t *showing, on int, unless func() bool) {
+	if unless == nil {
+		c.cycleWrites(r.scene, t)
+	}
 	if t.rowsMay > 0 && !r.told {
 		c.anomaly("LF104", r, t.row, t.rows == t.orders, t, on, unless)
 	}
@@ -62,9 +65,6 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	s := r.scene
 	v := Verdict{Code: code, Level: s.level(r, cycle, every), Table: s.cells[cycle[0].cell].table}
 	id := s.idOf(code, on, cycle)
-	if unless == nil {
-		c.cycleWrites(s, cycle)
-	}
 	if told := c.cycles[id]; told != nil && told.Level.atLeast(v.Level) {
 		return
 	} else if told != nil {
@@ -109,10 +109,14 @@ func inWhichOrders(code string, level Level, every bool, t *showing) string {
 	return fmt.Sprintf("So it is in some %s (%d of %d), so this is not proven.", orders, may, t.orders)
 }
 
-// cycleWrites notes that the writes of a cycle are part of one, or may be.
-func (c *kase) cycleWrites(s *scene, cycle []link) {
-	for _, l := range cycle {
-		for _, w := range s.cluster.sections[l.from].writes {
+// cycleWrites notes that the writes of the sections that are in a cycle in some order
+// are part of one, or may be.
+func (c *kase) cycleWrites(s *scene, t *showing) {
+	for n, sec := range s.cluster.sections {
+		if !t.in[n] {
+			continue
+		}
+		for _, w := range sec.writes {
 			if w.state == accepted {
 				c.cycle(w, nil)
 			}

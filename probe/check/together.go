@@ -30,12 +30,13 @@ type showing struct {
 	rows, rowsMay  int // with a cycle on one row
 	many, manyMay  int // with one across rows, and none on one
 	pairs, pairMay map[[2]int]int
-	row, across    []link // a cycle of each kind
+	row, across    []link       // a cycle of each kind
+	in             map[int]bool // the sections of all those that were found
 }
 
 func (t *showing) add(strict, loose harms) {
 	if t.pairs == nil {
-		t.pairs, t.pairMay = map[[2]int]int{}, map[[2]int]int{}
+		t.pairs, t.pairMay, t.in = map[[2]int]int{}, map[[2]int]int{}, map[int]bool{}
 	}
 	t.orders++
 	t.rows += asInt(strict.row)
@@ -47,6 +48,9 @@ func (t *showing) add(strict, loose harms) {
 	}
 	for p := range loose.pairs {
 		t.pairMay[p]++
+	}
+	for _, l := range loose.cycle {
+		t.in[l.from] = true
 	}
 	switch {
 	case loose.row && t.row == nil:
