@@ -168,11 +168,14 @@ func (r Run) whyHeld(gs []group) string {
 	if len(r.Expect) > 0 {
 		why += ", and " + strings.Join(titles(r.Expect), ", ") + " was found as expected"
 	}
+	turnedAway := 0
 	for _, g := range gs {
 		if g.Class == string(check.Good) {
-			why += "; stale writes or claims refused: " + fmt.Sprint(g.Count)
-			break
+			turnedAway += g.Count
 		}
+	}
+	if turnedAway > 0 {
+		why += "; stale writes or claims refused: " + fmt.Sprint(turnedAway)
 	}
 	return why + whyAccepted(gs) + r.butUnproven()
 }
