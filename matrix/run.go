@@ -161,7 +161,7 @@ func (t trial) fault() []string {
 	case soak:
 		return short
 	case renew:
-		return []string{"--stall-before", "renew" + t.only + "#1=" + twice}
+		return []string{"--stall-before", t.renewsAt() + "=" + twice}
 	}
 	return nil
 }

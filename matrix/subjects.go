@@ -29,6 +29,7 @@ type subject struct {
 	only     string // glob of the key that the rules are about, in parentheses; "": each key
 	held     string // SQL that tells whether it is held; "": whether a key is there
 	granted  string // the event of a grant, where that is no acquire for sure
+	renewed  string // the event of a renewal, with its selector, where that is no renew for sure
 	frozen   string // what the row freeze comes before; "": after SELECT(counter)
 	second   bool   // B begins after A in the row clean, too
 	rowed    bool   // each section writes a row of its own
@@ -80,6 +81,14 @@ func (l subject) grantedAt() string {
 	return "acquire" + l.only
 }
 
+// renewsAt is the event of the first renewal.
+func (l subject) renewsAt() string {
+	if l.renewed != "" {
+		return l.renewed
+	}
+	return "renew" + l.only + "#1"
+}
+
 func (l subject) freezeAt() string {
 	if l.frozen != "" {
 		return "--freeze-before"
@@ -124,6 +133,7 @@ var (
 	migratesTwice = expected{says: "granted 1, unreleased 1, wrote 1", ops: "granted 2", verdicts: "LF101, LF102, LF103, LF104, LF403"}
 	// A hears while it works, or when it is done, that its job is another's, and does it all the same.
 	overrunsJob = expected{says: "granted 1, lost 1, wrote 1", ops: "granted 1", verdicts: "LF101, LF102, LF104, LF403"}
+	lateRenewal = expected{says: "granted 1, lost 1, wrote 1", ops: "granted 2", verdicts: "LF101, LF102, LF104, LF403"}
 	// A has a claim without an end, and B finds nothing to do.
 	claims = expected{says: "granted 1, released 1, wrote 1", b: nothing, ops: "granted 1", verdicts: "LF401"}
 	// A asks for several keys, and finds that there is no time left.
@@ -219,7 +229,8 @@ func subjects() []subject {
 		{
 			name: "bullmq", versions: "bullmq 6.7.0, ioredis 5.11.1", argv: []string{"node", "node/bullmq.mjs"}, keys: "bull:count:*:lock",
 			second: true, rowed: true, retries: true, alone: true, granted: "EVAL(bull:count:1:lock)",
-			rows: map[string]expected{clean: {}, late: overrunsJob, freeze: overrunsJob},
+			renewed: "EVALSHA(bull:count:stalled)#2", // #1 is B's, which looks for stalled jobs
+			rows:    map[string]expected{clean: {}, late: overrunsJob, freeze: overrunsJob, renew: lateRenewal},
 		},
 		{
 			name: "ioredis", versions: "ioredis 5.11.1, by hand", argv: []string{"node", "node/ioredis.mjs"}, keys: counted,

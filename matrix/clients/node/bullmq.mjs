@@ -1,7 +1,7 @@
 // Works on jobs of BullMQ. A job is locked by one worker, which renews the lock, and has a row of its own.
 import { Queue, Worker } from "bullmq";
 import Redis from "ioredis";
-import { count, counts, finish, lease, note, sections, sleep, start } from "./work.mjs";
+import { attempts, count, counts, finish, lease, note, renews, sections, sleep, start } from "./work.mjs";
 
 const connection = new Redis(process.env.REDIS_URL, { maxRetriesPerRequest: null });
 const queue = new Queue("count", { connection });
@@ -13,7 +13,8 @@ if (process.env.INSERT === "1") {
 const worker = new Worker("count", async (job) => count(job.data.row), {
   connection,
   lockDuration: lease,
-  stalledInterval: 500,
+  stalledInterval: 700,
+  skipStalledCheck: renews && attempts === 1, // so that what it sends of the stalled jobs' key are its renewals
 });
 worker.on("active", () => note("granted"));
 worker.on("completed", () => note("released"));

@@ -10,8 +10,8 @@ const number = (name, otherwise) => (process.env[name] ? Number(process.env[name
 export { sleep };
 export const lease = number("LEASE_MS", 5000);
 export const sections = number("SECTIONS", 10);
-const renews = process.env.RENEW === "1";
-const attempts = number("ATTEMPTS", 0);
+export const renews = process.env.RENEW === "1";
+export const attempts = number("ATTEMPTS", 0);
 export const retry = number("RETRY_MS", 5);
 const think = number("THINK_MS", 2);
 
