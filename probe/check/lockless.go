@@ -21,12 +21,23 @@ func (c *kase) lockless() {
 			continue
 		}
 		for _, id := range sortedLocks(s.refused) {
+			if c.hadIt(id, s.op) {
+				continue
+			}
 			if byTable, certain := c.guarded(id, w); byTable || certain {
 				s.certain = certain
 				c.lockless1(id, s, w)
 			}
 		}
 	}
+}
+
+// hadIt reports whether the process had been granted the lock when it sent the write,
+// even if that was noted later: a grant is, when its reply was delivered.
+func (c *kase) hadIt(id lock.LockID, w *lock.Op) bool {
+	return slices.ContainsFunc(latest(c.terms[id], w.R), func(t *lock.Term) bool {
+		return t.Actor == w.Actor && t.Grant.R <= w.A && (t.End == 0 || t.End >= w.A)
+	})
 }
 
 // mostUnheard is how many unanswered acquires of one process are kept in mind.
@@ -198,8 +209,13 @@ func (c *kase) heldDuring(id lock.LockID, refusal *lock.Op) bool {
 // heldDuring reports whether one of a process's terms of a lock, by ID, was open
 // when it was refused the lock. Of many it looks at those that began last.
 func heldDuring(own []*lock.Term, refusal *lock.Op) bool {
-	end, _ := slices.BinarySearchFunc(own, refusal.R+1, func(t *lock.Term, at lock.Instant) int { return cmp.Compare(t.Grant.A, at) })
-	return slices.ContainsFunc(own[max(0, end-lookedBack):end], func(t *lock.Term) bool { return t.End == 0 || t.End >= refusal.A })
+	return slices.ContainsFunc(latest(own, refusal.R), func(t *lock.Term) bool { return t.End == 0 || t.End >= refusal.A })
+}
+
+// latest returns those of terms, which are by ID, that were asked for last by then.
+func latest(terms []*lock.Term, by lock.Instant) []*lock.Term {
+	end, _ := slices.BinarySearchFunc(terms, by+1, func(t *lock.Term, at lock.Instant) int { return cmp.Compare(t.Grant.A, at) })
+	return terms[max(0, end-lookedBack):end]
 }
 
 const lookedBack = 64

@@ -73,3 +73,31 @@ func TestAHistoryWithoutNumbers(t *testing.T) {
 		t.Errorf("order %v, write %+v", order, c.ops[1])
 	}
 }
+
+// A grant whose reply is held is noted when it was delivered: what another task of the process wrote
+// meanwhile, it wrote with the lock.
+func TestAWriteUnderAGrantThatWasNotedLater(t *testing.T) {
+	s, err := readScript("testdata/good/LF308-granted-though-unheard.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var grant, wrote *lock.Op
+	for i, op := range s.in.Ops {
+		op.Seq = uint64(10 * (i + 1))
+		op.ReplySeq = op.Seq + 5
+		if op.Kind == lock.Acquire {
+			grant = op
+		}
+		if op.Kind == lock.Write {
+			wrote = op
+		}
+	}
+	grant.ReplySeq = wrote.ReplySeq + 1
+	if v := Judge(s.in).Verdicts; len(v) != 0 {
+		t.Errorf("%s %s: %s", v[0].Code, v[0].Level, v[0].Proof)
+	}
+	grant.Outcome = lock.Refused
+	if v := Judge(s.in).Verdicts; len(v) == 0 || v[0].Code != "LF308" {
+		t.Errorf("refused as well: %v, want LF308", v)
+	}
+}
