@@ -77,13 +77,19 @@ func (c *kase) inOrders(x, w *write) Level {
 // unorderedFences finds LF105 where the intervals do not tell the order of two writes: in
 // all orders that their cluster admits, or in some.
 func (c *kase) unorderedFences(k lockRow, list []fenced, told map[*write]bool) {
+	beside := map[*clustered][]fenced{}
+	for _, f := range list {
+		if in := c.placeOf[f.write.op].result; in != nil {
+			beside[in] = append(beside[in], f)
+		}
+	}
 	for _, w := range list {
 		if told[w.write] || !c.dueOp(w.write.op) {
 			continue
 		}
 		var best Level
 		var by fenced
-		for _, x := range list {
+		for _, x := range beside[c.placeOf[w.write.op].result] {
 			if x.write == w.write || !fell(x, w) || w.write.over() <= x.write.lo {
 				continue
 			}
