@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 )
 
 // judge prints what it takes to judge a history that is made up: from memory, where
-// each op is made when it is asked for, and from a file.
+// ops are made in a goroutine of their own, a few ahead of the judge, and from a file.
 func judge(args []string) error {
 	fs := flag.NewFlagSet("bench judge", flag.ContinueOnError)
 	n := fs.Int("ops", 1_000_000, "how many")
@@ -41,7 +42,38 @@ func judge(args []string) error {
 		}
 		src = fromFile(path)
 	}
+	if !*file {
+		src = ahead(src)
+	}
 	return measureJudge(*shape, src)
+}
+
+// ahead plays a source in a goroutine of its own, as history.Scan reads a file.
+func ahead(src check.Source) check.Source {
+	const size = 256
+	return func(take func(history.Entry) error) (err error) {
+		batches, failed := make(chan []history.Entry, 2), error(nil)
+		go func() {
+			defer close(batches)
+			b := make([]history.Entry, 0, size)
+			failed = src(func(e history.Entry) error {
+				if b = append(b, e); len(b) == size {
+					batches <- b
+					b = make([]history.Entry, 0, size)
+				}
+				return nil
+			})
+			batches <- b
+		}()
+		for b := range batches {
+			for _, e := range b {
+				if err == nil {
+					err = take(e)
+				}
+			}
+		}
+		return cmp.Or(err, failed)
+	}
 }
 
 func measureJudge(shape string, src check.Source) error {
