@@ -162,7 +162,7 @@ func (l *Ledger) byEvidence(op *Op) []*Term {
 			found = merge(found, preferred(l.tokens[v.Hash], op.Actor))
 		}
 		if v.IsInt {
-			found = merge(found, preferred(l.byFence(op.SQL.Table, column, v.Int), op.Actor))
+			found = merge(found, preferred(l.revivals(l.byFence(op.SQL.Table, column, v.Int), op.Actor), op.Actor))
 		}
 	}
 	for _, s := range op.SQL.Set {
@@ -172,6 +172,23 @@ func (l *Ledger) byEvidence(op *Op) []*Term {
 		consider(c.Column, c.Value)
 	}
 	return found
+}
+
+// revivals puts, for each term of a process that it took again by its token once that had lapsed,
+// the one that it has now: to the process it is the same, with the same fence.
+func (l *Ledger) revivals(terms []*Term, actor string) []*Term {
+	var out []*Term
+	for _, t := range terms {
+		if a := l.actors[actor]; a != nil && t.Actor == actor && !t.Open() {
+			for _, o := range a.open {
+				if o.revives(t) {
+					t = o
+				}
+			}
+		}
+		out = merge(out, []*Term{t})
+	}
+	return out
 }
 
 // preferred narrows terms that share a token or a fence: those that are open in the

@@ -164,6 +164,17 @@ func (t *Term) Clock() Interval {
 	return t.clock()
 }
 
+// revives reports whether a term is what the holder of another one has since that
+// lapsed, and has no fence of its own.
+func (t *Term) revives(old *Term) bool {
+	for o := t; o.Revived && !o.HasFence && o.Again != nil && o.Again.Actor == t.Actor; o = o.Again {
+		if o.Again == old {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *Term) settle() {
 	if t.Votes != nil {
 		t.LeaseEnd = Interval{

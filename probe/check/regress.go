@@ -164,9 +164,21 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 // is, if it is another grant's of the same lock.
 func fell(x, w fenced) bool {
 	if x.fence == w.fence {
-		return x.term != nil && w.term != nil && x.term != w.term && x.term.Lock == w.term.Lock
+		return x.term != nil && w.term != nil && x.term.Lock == w.term.Lock && !oneHolding(x.term, w.term)
 	}
 	return x.fence > w.fence
+}
+
+// oneHolding reports whether two terms are, to their holder, the same: it re-created with its
+// token what had lapsed, and keeps the fence that it had.
+func oneHolding(a, b *lock.Term) bool {
+	if a.ID > b.ID {
+		a, b = b, a
+	}
+	for b != a && b.Revived && sameClient(b.Again, b) {
+		b = b.Again
+	}
+	return a == b
 }
 
 // setAnew reports whether the row may have been removed, and made again,
