@@ -38,6 +38,10 @@ func (c *kase) overrun(t *lock.Term) {
 			}
 			p.say("However A's %s was forwarded at %s, %s later.", named(op), ms(op.F), span(op.F.Sub(gone.R)))
 		}
+		if op == t.Release && toldBefore(t) && t.Gone.F <= clock.Latest {
+			level = Likely
+			p.say("It had been told by %s that it held nothing, and may only have tidied up, so this is not proven.", ms(t.Gone.D))
+		}
 		if t.GuessedLease {
 			level = Likely
 			p.say("Its last renewal was read off the arguments of a script that was not seen, so this is not proven.")
@@ -212,6 +216,20 @@ func (c *kase) lastAct(t *lock.Term) (last *lock.Op) {
 	return last
 }
 
+// toldBefore reports whether a holder had been told that it held nothing when it asked for the
+// release: whoever heeds that has left its section.
+func toldBefore(t *lock.Term) bool {
+	return t.Release != nil && t.Gone != nil && t.Gone.D != 0 && t.Gone.D <= t.ReleaseAt
+}
+
+// lastStatement is when the last statement or commit of a term was sent.
+func (c *kase) lastStatement(t *lock.Term) (at lock.Instant) {
+	for _, op := range c.ofTerm[t.ID].acts() {
+		at = max(at, op.A)
+	}
+	return at
+}
+
 // listed is how many overlaps the facts list.
 const listed = 4096
 
@@ -233,16 +251,22 @@ func (c *kase) overlaps() {
 
 func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 	level := Proven
-	if a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted {
+	switch {
+	case a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted:
 		level = Possible
+	case toldBefore(a) && max(a.Gone.D, c.lastStatement(a)) <= o.From:
+		level = Likely
 	}
 	m := many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}
 	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
 		p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
 		p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
-		if level == Possible {
+		switch level {
+		case Possible:
 			p.say("However they are members of one key, and it is not known that the lock admits more than one at a time.")
-		} else {
+		case Likely:
+			p.say("However A had been told by %s that it held nothing, and may only have tidied up after that, so this is not proven.", ms(a.Gone.D))
+		default:
 			p.say("However the lock is to admit one at a time.")
 		}
 		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant, c.lastAct(a), c.lastAct(b)}
