@@ -66,8 +66,11 @@ func (m *rising) put(c *kase, w *write) {
 	a, ok := w.assigns(m.inv.Column)
 	switch {
 	case !ok || w.state != accepted || w.op.Verb != "UPDATE" || !m.names(w):
-	case a.HasDelta && a.Delta < 0 && c.dueOp(w.op):
-		m.fell(c, shown{}, shown{value: a.Delta, lo: w.lo, over: w.over(), op: w.op, write: w})
+	case c.superseded(w, m.inv.Column):
+	case a.HasDelta && c.dueOp(w.op):
+		if by := c.addedBy(w, m.inv.Column); by < 0 {
+			m.fell(c, shown{}, shown{value: by, lo: w.lo, over: max(w.lo, w.over()), op: w.op, write: w})
+		}
 	case !a.HasDelta && (a.Value.IsInt || a.Value.IsRel):
 		m.note(a.Value, shown{lo: w.lo, over: w.over(), hi: w.hi, op: w.op, write: w})
 	}
@@ -187,8 +190,8 @@ func (m *rising) fell(c *kase, x, f shown) {
 		return
 	}
 	p := let("C be the counter %s.%s, which is to rise only, and W be %s.", m.inv.Table, m.inv.Column, named(f.op))
-	if cited := f.write; x.over == 0 && x.op == nil && cited.takes(m.inv.Column) {
-		p.say("However W took %d from it and was accepted, in effect between %s and %s.", -f.value, ms(f.lo), ms(f.over))
+	if cited := f.write; x.over == 0 && x.op == nil && cited.adds(m.inv.Column) {
+		p.say("However W, with what its transaction did to it before, took %d from it and was accepted, in effect between %s and %s.", -f.value, ms(f.lo), ms(f.over))
 	} else {
 		p.say("Then C was %s (%s) by %s.", x.number(), x.what(), ms(x.over))
 		p.say("However W, in effect no earlier than %s, put %s, %d less.", ms(f.lo), f.number(), x.value-f.value)
@@ -202,16 +205,16 @@ func (m *rising) fell(c *kase, x, f shown) {
 		cited = append(cited, x.write.commit)
 	}
 	filed := c.emit(id, with(v, m.doubt(p)), append(cited, f.op, f.write.commit)...)
-	if x.op == nil && !f.write.takes(m.inv.Column) { // the first reading: a gap since then counts
+	if x.op == nil && !f.write.adds(m.inv.Column) { // the first reading: a gap since then counts
 		filed.from = min(filed.from, x.over)
 	}
 	c.pile(filed, by, "This is so of %d writes.")
 }
 
-// takes reports whether a write takes something from a column.
-func (w *write) takes(column string) bool {
+// adds reports whether a write adds to a column, or takes from it.
+func (w *write) adds(column string) bool {
 	a, ok := w.assigns(column)
-	return ok && a.HasDelta && a.Delta < 0
+	return ok && a.HasDelta
 }
 
 func (m *rising) level() Level {
