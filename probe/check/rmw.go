@@ -29,13 +29,14 @@ func (m *rmw) put() lock.Value {
 }
 
 // readFrom is the earliest instant of which the read can have seen the row: a
-// transaction may see the row as of its first statement.
+// transaction may see the row as of its first statement, which may have been of no
+// table, and be no op.
 func (c *kase) readFrom(r *read) lock.Instant {
 	if r.op.Implicit || r.op.Tx == 0 {
 		return r.op.F
 	}
-	if t := c.txs[txID{r.op.Session, r.op.Tx}]; t != nil && t.first != nil {
-		return min(r.op.F, t.first.F)
+	if t := c.txs[txID{r.op.Session, r.op.Tx}]; t != nil {
+		return min(r.op.F, t.began())
 	}
 	return r.op.F
 }

@@ -222,7 +222,7 @@ func (s *scene) ends() {
 			continue
 		}
 		if first := x.t.first; x.snapshot && first != nil {
-			s.deeds = append(s.deeds, deed{kind: deedSnapshot, op: first, tx: i, row: -1, lo: first.F, hi: max(first.R, first.Z)})
+			s.deeds = append(s.deeds, deed{kind: deedSnapshot, op: first, tx: i, row: -1, lo: x.t.began(), hi: max(first.R, first.Z)})
 		}
 		s.deeds = append(s.deeds, s.endOf(i, x))
 	}

@@ -155,6 +155,9 @@ func (c *kase) txOf(op *lock.Op) *tx {
 	return t
 }
 
+// began is the earliest instant at which a transaction can have taken its snapshot.
+func (t *tx) began() lock.Instant { return t.ops[0].F }
+
 func (t *tx) note(op *lock.Op) {
 	t.ops = append(t.ops, op)
 	if over(op) {
