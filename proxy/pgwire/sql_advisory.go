@@ -88,6 +88,9 @@ type callReader struct {
 
 	sources bool // the statement has a FROM clause
 	either  bool // there is an OR, NOT or CASE in it: what it asks for need not be done
+	cases   bool // there is a CASE
+	sets    bool // a UNION or the like: its rows are of several queries
+	outer   bool // an outer join: a row may come where one side has none
 }
 
 // A selectList is what stands between SELECT, or RETURNING, and the next clause.
@@ -126,10 +129,18 @@ func (r *callReader) read() {
 			}
 		case r.is(i, "FROM"):
 			r.sources = true
-		case r.is(i, "OR"), r.is(i, "NOT"), r.is(i, "CASE"):
-			r.either = true
+		default:
+			r.mind(i)
 		}
 	}
+}
+
+// mind notes a word that makes what stands elsewhere uncertain.
+func (r *callReader) mind(i int) {
+	r.cases = r.cases || r.is(i, "CASE")
+	r.either = r.either || r.cases || r.is(i, "OR", "NOT")
+	r.sets = r.sets || r.is(i, "UNION", "INTERSECT", "EXCEPT")
+	r.outer = r.outer || r.is(i, "LEFT", "RIGHT", "FULL")
 }
 
 // is reports whether the token at a place is there, and is one of the keywords.
@@ -189,7 +200,8 @@ func (r *callReader) idle(i int) bool {
 	return false
 }
 
-// findUnasked finds those queries: the name before them occurs nowhere else.
+// findUnasked finds those queries: the name before them occurs nowhere else, and
+// they change nothing.
 func (r *callReader) findUnasked() {
 	count := map[string]int{}
 	for _, tok := range r.toks {
@@ -212,7 +224,7 @@ func (r *callReader) findUnasked() {
 		if r.op(name, ")") && r.pair[name] > 0 {
 			name = r.pair[name] - 1 // behind it are names for its columns
 		}
-		if (r.is(name-1, "WITH", "RECURSIVE") || r.op(name-1, ",")) && count[r.toks[name].name()] < 2 {
+		if (r.is(name-1, "WITH", "RECURSIVE") || r.op(name-1, ",")) && count[r.toks[name].name()] < 2 && !r.is(i+1, "INSERT", "UPDATE", "DELETE", "MERGE") {
 			r.unasked = append(r.unasked, [2]int{i, r.pair[i]})
 		}
 	}
@@ -241,6 +253,8 @@ func (r *callReader) call(i int, f advisory) hold {
 		h.tells = byEnd
 	case !truth && h.cell != none:
 		h.tells = byRows
+	case !truth && (r.cases || r.within(top, i)):
+		h.tells = byNone
 	default:
 		h.tells = byFilter
 	}
@@ -362,38 +376,4 @@ func (r *callReader) place(list *selectList, n int) int {
 		}
 	}
 	return n
-}
-
-// refers returns the place in the outer list of what goes by a name further in,
-// where it is the n-th of a list.
-func (r *callReader) refers(top *selectList, name string, n int, list *selectList) int {
-	for k, it := range top.items {
-		if r.op(it[1]-1, "*") && len(top.items) == 1 && len(r.lists) <= 2 {
-			return r.place(list, n)
-		}
-		if it[1] > it[0] && r.column(it) == name {
-			return r.place(top, k)
-		}
-	}
-	return none
-}
-
-// column returns the column that an item is, "" if it is more than that.
-func (r *callReader) column(it [2]int) string {
-	p := &parser{lex: lexer{src: r.src[:r.ends[it[1]-1]], pos: r.ends[it[0]] - len(r.toks[it[0]].text)}}
-	p.advance()
-	name, _ := p.column()
-	p.casts()
-	if p.alias(); p.tok.kind != tokEnd {
-		return ""
-	}
-	return name
-}
-
-// filters reports whether the call at a token is a condition of a WHERE that
-// must hold.
-func (r *callReader) filters(i int) bool {
-	before, behind := r.before(i), r.pair[i+1]+1
-	return !r.either && (r.is(before, "WHERE", "AND") || r.op(before, "(")) &&
-		(behind >= len(r.toks) || r.op(behind, ")") || r.op(behind, ";") || r.is(behind, "AND") || r.clause(behind))
 }
