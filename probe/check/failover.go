@@ -41,6 +41,12 @@ func (c *kase) primaryChanged(upstream string, a, b *lock.Op) *change {
 	return nil
 }
 
+// failedOver reports whether the primary may have changed between a term's grant and an op: what
+// the op found there may be what the new one had never heard to be gone.
+func (c *kase) failedOver(t *lock.Term, op *lock.Op) bool {
+	return c.primaryChanged(t.Lock.Upstream, t.Grant, op) != nil
+}
+
 // looks lists the looks at an upstream from the last before an instant to the
 // first after another.
 func (c *carry) looks(upstream string, from, to lock.Instant) []Clock {

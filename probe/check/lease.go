@@ -320,7 +320,7 @@ func (c *kase) unsafeReleases() {
 				continue
 			}
 			level := Likely
-			if own, ok := holders[op.Actor]; ok && own < op.Seq && c.sameProcess(id, op) && !victim.GuessedLease && c.clockDoubt(victim) == "" {
+			if own, ok := holders[op.Actor]; ok && own < op.Seq && c.sameProcess(id, op) && !victim.GuessedLease && c.clockDoubt(victim) == "" && !c.failedOver(victim, op) {
 				level = Proven
 			}
 			c.unsafeRelease(id, level, op, victim)

@@ -22,7 +22,7 @@ const mostLooked = 256
 // everything that the sender had been granted was over before it was sent.
 func (c *kase) notOwn(id lock.LockID, op *lock.Op) (alien, bool) {
 	last := c.byID[op.Term.ID]
-	if op.Compares() || op.Actor == "" || lock.AddressOnly(op.Actor) || last == nil || !c.isOver(last, op.F) {
+	if op.Compares() || op.Actor == "" || lock.AddressOnly(op.Actor) || last == nil || !c.isOver(last, op.F) || c.failedOver(last, op) {
 		return alien{}, false
 	}
 	a := alien{own: last, gone: c.grantedAfter(last, op.F)}

@@ -44,7 +44,7 @@ func (c *kase) renewerLevel(id lock.LockID, op *lock.Op, victim *lock.Term) Leve
 			return ""
 		}
 		return Likely
-	case victim.GuessedLease, c.clockDoubt(victim) != "", !c.sameProcess(id, op):
+	case victim.GuessedLease, c.clockDoubt(victim) != "", !c.sameProcess(id, op), c.failedOver(victim, op):
 		return Likely
 	}
 	return Proven
