@@ -81,6 +81,7 @@ type kase struct {
 	everywhere []*write                // those that may be of any table
 	strange    map[string][]*write     // see strangeTo, by table
 	opaque     map[string][]*write     // see opaqueOf, by table
+	making     map[string][]*write     // see madeOrRemoved, by table
 	sources    map[source]*sourced     // the reads, by request
 	ofTerm     map[lock.TermID]*doings
 	strays     []stray

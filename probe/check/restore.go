@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -49,29 +50,51 @@ func (c *kase) since(m *rmw) []*write {
 	from := c.readFrom(m.read)
 	end, _ := slices.BinarySearchFunc(list, m.write.hi, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
 	start, _ := slices.BinarySearch(c.mayOvers[m.cell], from+1)
-	steps := map[int64]bool{} // that lead back to what m read
 	for _, x := range list[min(start, end):end] {
-		a, _ := x.assigns(m.cell.column)
-		if by, ok := m.base().Minus(a.Value); a.HasDelta {
-			steps[-a.Delta] = true
-		} else if ok {
-			steps[by] = true
-		}
-	}
-	for _, x := range list[min(start, end):end] {
-		if x != m.write && !m.write.before(x) && putsBack(x, m, steps) {
+		if x != m.write && !m.write.before(x) && m.putsBack(x, list[min(start, end):end]) {
 			m.restorers = append(m.restorers, x)
 		}
 	}
 	return m.restorers
 }
 
-func putsBack(x *write, m *rmw, steps map[int64]bool) bool {
+// putsBack reports whether a write may have put back what m had read: with an addition,
+// by what others had set there or added.
+func (m *rmw) putsBack(x *write, list []*write) bool {
 	a, _ := x.assigns(m.cell.column)
 	if a.HasDelta {
-		return steps[a.Delta]
+		return m.leadsTo(-a.Delta, x, list)
 	}
 	return !a.Value.Known() || a.Value.Same(m.base())
+}
+
+// mostSums is how many sums are looked at before any number is taken to be one.
+const mostSums = 1 << 10
+
+// leadsTo reports whether some of the writes but x and m's own may together have put
+// a number there that is by so much more than what m had read.
+func (m *rmw) leadsTo(by int64, x *write, list []*write) bool {
+	sums, deltas := map[int64]bool{0: true}, []int64(nil)
+	for _, y := range list {
+		a, _ := y.assigns(m.cell.column)
+		if y == x || y == m.write || m.write.before(y) {
+			continue
+		}
+		if n, ok := a.Value.Minus(m.base()); a.HasDelta {
+			deltas = append(deltas, a.Delta)
+		} else if ok {
+			sums[n] = true
+		}
+	}
+	for _, d := range deltas {
+		if len(sums) > mostSums {
+			return true
+		}
+		for _, n := range slices.Collect(maps.Keys(sums)) {
+			sums[n+d] = true
+		}
+	}
+	return sums[by]
 }
 
 // mayWrite lists the accepted and the uncertain writes of the cell, and of those
@@ -81,7 +104,7 @@ func (c *kase) mayWrite(k cell) []*write {
 		return list
 	}
 	list := c.written[k]
-	if others := append(c.opaqueOf(k.table), c.otherwise(k)...); len(others) > 0 {
+	if others := slices.Concat(c.opaqueOf(k.table), c.otherwise(k), c.remade(k)); len(others) > 0 {
 		list = append(slices.Clone(list), others...)
 		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
 	}
@@ -141,4 +164,48 @@ func (c *kase) cellsByName() map[columnOf]map[string][]cell {
 		c.byName[column][name] = append(c.byName[column][name], o)
 	}
 	return c.byName
+}
+
+// remade lists the writes that may have made the cell's row anew, with whatever its
+// column is by default, if somebody may have removed it.
+func (c *kase) remade(k cell) (out []*write) {
+	removed := false
+	for _, w := range c.madeOrRemoved(k.table) {
+		_, sets := w.assigns(k.column)
+		switch {
+		case differ(w.row, k.row):
+		case w.op.Verb != "INSERT":
+			removed = true
+		case !sets:
+			out = append(out, w)
+		}
+	}
+	if !removed {
+		return nil
+	}
+	return out
+}
+
+// madeOrRemoved lists the INSERTs, the DELETEs and the TRUNCATEs of a table.
+func (c *kase) madeOrRemoved(table string) []*write {
+	if c.making == nil {
+		c.making = map[string][]*write{}
+		for _, w := range slices.Concat(c.writes, c.beside) {
+			made := w.op.Verb == "INSERT" || w.op.Verb == "DELETE" || w.op.Verb == "TRUNCATE"
+			if name := lock.TableName(w.op.SQL.Table); made && (w.state == accepted || w.state == uncertain) {
+				c.making[name] = append(c.making[name], w)
+			}
+		}
+	}
+	return slices.Concat(c.making[table], c.everyTable())
+}
+
+// everyTable lists the writes that may have removed rows of whatever table.
+func (c *kase) everyTable() (out []*write) {
+	for _, w := range c.beside {
+		if w.anywhere && (w.state == accepted || w.state == uncertain) {
+			out = append(out, w)
+		}
+	}
+	return out
 }

@@ -253,7 +253,7 @@ func (c *kase) olderValue(m *rmw, w *write) bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(c.remade(m.cell), func(x *write) bool { return x.lo < m.read.op.R && !x.before(w) })
 }
 
 // between lists w and the writes of the cell that may have taken effect after
