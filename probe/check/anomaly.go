@@ -64,6 +64,10 @@ func (s *scene) idOf(code string, on int, cycle []link) cycleID {
 func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *showing, on int, unless func() bool) {
 	s := r.scene
 	v := Verdict{Code: code, Level: s.level(r, cycle, every), Table: s.cells[cycle[0].cell].table}
+	apart := code == "LF106" && !c.underOneLock(s, cycle)
+	if apart && v.Level == Proven {
+		v.Level = Likely
+	}
 	id := s.idOf(code, on, cycle)
 	if told := c.cycles[id]; told != nil && told.Level.atLeast(v.Level) {
 		return
@@ -74,6 +78,9 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	var cited []*lock.Op
 	p := c.cycleProof(s, cycle, &cited)
 	p.say("%s", inWhichOrders(code, v.Level, every, t))
+	if apart {
+		p.say("No lock is around all of them, so that nothing promised an order of them, and on which rows a write depends is not certain.")
+	}
 	if r.blind {
 		p.say("What else was written there in that time is not known.")
 	}
@@ -137,6 +144,34 @@ func (s *scene) level(r *clustered, cycle []link, every bool) Level {
 		return Likely
 	}
 	return Possible
+}
+
+// underOneLock reports whether a lock is around all sections of a cycle.
+func (c *kase) underOneLock(s *scene, cycle []link) bool {
+	common := c.locksOf(s.cluster.sections[cycle[0].from])
+	for _, l := range cycle[1:] {
+		own := c.locksOf(s.cluster.sections[l.from])
+		common = slices.DeleteFunc(common, func(id lock.LockID) bool { return !slices.Contains(own, id) })
+	}
+	return len(common) > 0
+}
+
+// locksOf lists the locks around what a section did.
+func (c *kase) locksOf(s *section) (out []lock.LockID) {
+	of := func(op *lock.Op) {
+		for _, id := range append([]lock.TermID{op.Term.ID}, op.Term.Within...) {
+			if t := c.byID[id]; t != nil && !slices.Contains(out, t.Lock) {
+				out = append(out, t.Lock)
+			}
+		}
+	}
+	for _, r := range s.reads {
+		of(r.op)
+	}
+	for _, w := range s.writes {
+		of(w.op)
+	}
+	return out
 }
 
 // blameFirst turns a cycle so that it begins with the section to blame: the one
