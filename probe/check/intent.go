@@ -58,7 +58,7 @@ func (t *tally) intentOf(c *kase, w *write) {
 	if !guarded && !madeFrom(r, w) {
 		t.apart.learn(r.value(t.inv.Column), a.Value)
 	}
-	if r.vague {
+	if r.vague || c.addedSince(r, w, t.inv.Column) {
 		i := t.newIntent(lock.Value{})
 		i.final = w
 		t.summed[w.op] = i
@@ -229,4 +229,24 @@ func sameSection(x, w *write) bool {
 	a, _ := keyOfSection(x.op)
 	b, _ := keyOfSection(w.op)
 	return a == b && a.term != 0
+}
+
+// addedSince reports whether the section of a write had itself changed the column since
+// the read, otherwise than by setting it: it may have counted that in.
+func (c *kase) addedSince(r *read, w *write, column string) bool {
+	d := c.ofTerm[w.op.Term.ID]
+	if d == nil || !w.op.Term.Sure() {
+		return false
+	}
+	at, _ := slices.BinarySearchFunc(d.writes, r.op.Seq, func(x *write, seq uint64) int { return cmp.Compare(x.op.Seq, seq) })
+	for _, x := range d.writes[at:] {
+		if x.op.Seq >= w.op.Seq {
+			break
+		}
+		a, sets := x.assigns(column)
+		if (x.state == accepted || x.state == uncertain) && x.of(w.op.SQL.Table) && sets && !differ(x.row, w.row) && (a.HasDelta || !a.Value.Known()) {
+			return true
+		}
+	}
+	return false
 }
