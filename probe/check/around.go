@@ -14,12 +14,12 @@ func (s *scene) around() {
 	for i, k := range s.cells {
 		if v, ok := s.c.foundBy(k, s.cluster.start); ok {
 			s.learnNumbers(v)
-			s.first[i] = s.value(v)
+			s.first[i] = s.value(columnOf{k.table, k.column}, v)
 		}
 		if v, by := s.c.leftBy(k, s.cluster); by != nil {
 			s.later = append(s.later, by)
 			s.learnNumbers(v)
-			s.last[i] = s.value(v)
+			s.last[i] = s.value(columnOf{k.table, k.column}, v)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (x *course) sightsTo(b []byte) []byte {
 }
 
 func (v datum) appendTo(b []byte) []byte {
-	b = append(b, byte(v.kind))
+	b = append(b, byte(v.kind), byte(asInt(v.sent)))
 	if v.kind == noNumber {
 		return append(append(b, byte(len(v.hash))), v.hash...)
 	}
@@ -188,6 +188,9 @@ func equal(v, w datum) certainty {
 	case v.kind != noNumber && v.kind == w.kind:
 		return certain(v.n == w.n)
 	case v.kind == noNumber && w.kind == noNumber && v.hash != "" && w.hash != "":
+		if v.hash != w.hash && v.sent != w.sent {
+			return maybe // 8.5 is returned as 8.50
+		}
 		return certain(v.hash == w.hash)
 	}
 	return maybe

@@ -58,6 +58,7 @@ type datum struct {
 	n    int64
 	kind numbered
 	hash string
+	sent bool // as a client wrote it: no reading was seen to return it so
 }
 
 type numbered uint8

@@ -82,6 +82,7 @@ type kase struct {
 	strange    map[string][]*write     // see strangeTo, by table
 	opaque     map[string][]*write     // see opaqueOf, by table
 	making     map[string][]*write     // see madeOrRemoved, by table
+	texts      map[columnText]bool     // see returned
 	sources    map[source]*sourced     // the reads, by request
 	ofTerm     map[lock.TermID]*doings
 	strays     []stray

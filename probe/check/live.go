@@ -29,7 +29,7 @@ func (s *scene) liveReads(n int) {
 func (s *scene) liveFor(n int, w *write, k cell, put lock.Value) {
 	column := columnOf{k.table, k.column}
 	for from, r := range s.lastReads(n, w, column) {
-		l := live{section: n, read: r.op, write: w.op, cell: from, val: s.value(r.value(k.column)), on: column, sure: true}
+		l := live{section: n, read: r.op, write: w.op, cell: from, val: s.value(column, r.value(k.column)), on: column, sure: true}
 		own := s.cells[from] == k
 		copied := l.val.kind == noNumber && l.val.hash != "" && l.val.hash == put.Hash
 		named := s.c.named(column)

@@ -249,7 +249,7 @@ func (c *kase) olderValue(m *rmw, w *write) bool {
 	}
 	for _, x := range c.between(m.cell, w, m.read.op.R) {
 		a, _ := x.assigns(m.cell.column)
-		if !a.Value.Known() || a.Value.Same(base) {
+		if !a.Value.Known() || !c.unlike(columnOf{m.cell.table, m.cell.column}, a.Value, base) {
 			return false
 		}
 	}

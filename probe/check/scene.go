@@ -31,11 +31,14 @@ type trans struct {
 	t        *tx
 }
 
-func (s *scene) value(v lock.Value) datum {
+// value is what a value of a column stands for.
+func (s *scene) value(column columnOf, v lock.Value) datum {
 	if n, ok := s.numbers[v.Hash]; ok && v.Hash != "" {
 		return n
 	}
-	return plain(v)
+	d := plain(v)
+	d.sent = d.kind == noNumber && !s.c.returned(column, v)
+	return d
 }
 
 func plain(v lock.Value) datum {
@@ -193,18 +196,19 @@ func (s *scene) deedOf(kind deedKind, op *lock.Op, row string, tx int) deed {
 	}
 	table := lock.TableName(op.SQL.Table)
 	at := func(column string) int { return s.cell(cell{table, row, column}) }
+	value := func(column string, v lock.Value) datum { return s.value(columnOf{table, column}, v) }
 	for _, a := range op.SQL.Set {
-		v := s.value(a.Value)
+		v := value(a.Column, a.Value)
 		if a.HasDelta {
 			v = datum{n: a.Delta, kind: aNumber}
 		}
 		d.sets = append(d.sets, assigned{at(a.Column), v, a.HasDelta})
 	}
 	for _, g := range s.c.guards(op) {
-		d.guards = append(d.guards, guarded{at(g.Column), g.Op, s.value(g.Value)})
+		d.guards = append(d.guards, guarded{at(g.Column), g.Op, value(g.Column, g.Value)})
 	}
 	for _, c := range op.Row {
-		d.returned = append(d.returned, returned{at(c.Column), s.value(c.Value)})
+		d.returned = append(d.returned, returned{at(c.Column), value(c.Column, c.Value)})
 	}
 	if i := slices.Index(s.rows, tableRow{table, row}); i >= 0 {
 		d.row = i
