@@ -50,7 +50,7 @@ func (c *kase) index(r *read, columns []string) {
 		for _, column := range columns {
 			c.indexAt(source{o, columnOf{table, column}}, r)
 		}
-		for _, column := range joined(r.op) {
+		for _, column := range c.joined(r.op) {
 			c.indexAt(source{o, columnOf{anyTable, column}}, r)
 		}
 	}
@@ -71,12 +71,17 @@ func (c *kase) indexAt(k source, r *read) {
 const anyTable = ""
 
 // joined lists the columns that a statement may have returned of another table than
-// that which it is named by: "" for any.
-func joined(op *lock.Op) []string {
-	if !op.SQL.Opaque || op.Kind != lock.Read {
+// that which it is named by: "" for any. What nobody writes by its name may be a view.
+func (c *kase) joined(op *lock.Op) (out []string) {
+	switch {
+	case op.Kind != lock.Read || !op.SQL.Opaque && c.shapeOf(op.SQL.Table).written:
 		return nil
+	case !op.SQL.Opaque:
+		for _, v := range op.Row {
+			out = append(out, v.Column)
+		}
+		return out
 	}
-	var out []string
 	for _, column := range op.SQL.Columns {
 		if column == "*" || column == "?" {
 			column = ""

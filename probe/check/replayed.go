@@ -47,10 +47,10 @@ func (c *kase) readAgain(op *lock.Op) {
 	if len(c.refused[op.Actor]) == 0 || !answered(op) || op.Outcome != lock.Done {
 		return
 	}
-	row, beside := c.rowOf(op), joined(op)
+	row, beside := c.rowOf(op), c.joined(op)
 	c.refused[op.Actor] = slices.DeleteFunc(c.refused[op.Actor], func(r refusal) bool {
 		own := r.row.table == lock.TableName(op.SQL.Table) && (row == unknownRow || !differ(row, r.row.row))
-		return own || slices.Contains(beside, "") || slices.Contains(beside, r.on.column)
+		return own || (row == unknownRow || !differ(row, r.row.row)) && (slices.Contains(beside, "") || slices.Contains(beside, r.on.column))
 	})
 }
 

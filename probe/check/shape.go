@@ -16,6 +16,7 @@ type shape struct {
 	// For each column, what the UPDATEs that assign it may change.
 	updates map[string][][]string
 	seen    map[string]bool
+	written bool            // somebody writes it by its name
 	opaque  bool            // some write of the table was not understood
 	asides  map[string]bool // or not but for comparisons with these columns, as [lock.Statement.Aside]
 	own     map[string]bool // columns that the table has for certain
@@ -179,6 +180,7 @@ func unchanged(op *lock.Op, a lock.Assign) bool {
 // learn notes what a write assigns, and reports whether a column by which rows
 // were told apart is found to change, or to be only demanded as it is.
 func (s *shape) learn(op *lock.Op) (changed bool) {
+	s.written = s.written || op.Outcome == lock.Done
 	s.learnAside(op)
 	if op.Verb == "INSERT" && !op.SQL.Upsert {
 		return false
