@@ -100,7 +100,7 @@ func (c *kase) unorderedFences(k lockRow, list []fenced, told map[*write]bool) {
 		if best == Possible && c.endedAsHigh(k, by.fence) {
 			continue
 		}
-		if best != "" && !c.setAnew(k, by.write.lo, w.write.hi) {
+		if best != "" && !c.begunAgain(k, by, w.write.hi) {
 			c.regression(k, by, w, best, c.tellers(w.write)...)
 		}
 	}

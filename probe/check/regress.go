@@ -153,7 +153,11 @@ func (c *kase) regressions(k lockRow, list []fenced) {
 			}
 			done = done[1:]
 		}
-		if highest != nil && highest.write != f.write && c.dueOp(f.write.op) && fell(*highest, f) && !c.setAnew(k, highest.write.lo, f.write.hi) {
+		switch {
+		case highest == nil || highest.write == f.write || !c.dueOp(f.write.op) || !fell(*highest, f):
+		case c.begunAgain(k, *highest, f.write.hi):
+			highest = nil
+		default:
 			told[f.write] = true
 			c.regression(k, *highest, f, Proven)
 		}
@@ -181,13 +185,36 @@ func oneHolding(a, b *lock.Term) bool {
 	return a == b
 }
 
-// setAnew reports whether the row may have been removed, and made again,
-// between the two instants: its fence starts again then.
+// setAnew reports whether the row may have been removed, and made again, between the two instants.
 func (c *kase) setAnew(k lockRow, from, to lock.Instant) bool {
-	reset := func(w *write) bool {
-		return w.resets() && w.hi > from && w.lo < to && w.concernsRow(k)
+	return c.someWrite(func(w *write) bool { return w.hi > from && w.lo < to && w.resets() && w.concernsRow(k) })
+}
+
+// begunAgain reports whether the fence of a row may have started again after x was written and
+// before an instant.
+func (c *kase) begunAgain(k lockRow, x fenced, to lock.Instant) bool {
+	return c.someWrite(func(w *write) bool { return w.lo < to && w.startsAgain(k, x) })
+}
+
+// someWrite reports whether something is so of a write, or of what it may write beside.
+func (c *kase) someWrite(is func(*write) bool) bool {
+	return slices.ContainsFunc(c.writes, is) || slices.ContainsFunc(c.beside, is)
+}
+
+// startsAgain reports whether a write may have let the fence of a row start again since x was
+// written. Who belongs to no section and puts a lower number there takes it back: whoever comes
+// with more than that then is no stale holder. What an invariant names must rise all the same.
+func (w *write) startsAgain(k lockRow, x fenced) bool {
+	return w.hi > x.write.lo && w.concernsRow(k) && (w.resets() || k.lock.Key != "" && w.takesBack(k.column, x.fence))
+}
+
+// takesBack reports whether a write of nobody's may have put less than a fence into its column.
+func (w *write) takesBack(column string, fence int64) bool {
+	if w.op.Term.ID != 0 || w.op.Verb == "INSERT" || w.state != accepted && w.state != uncertain {
+		return false
 	}
-	return slices.ContainsFunc(c.writes, reset) || slices.ContainsFunc(c.beside, reset)
+	a, ok := assignIn(w.op, column)
+	return ok && !a.HasDelta && (!a.Value.IsInt || a.Value.Int < fence)
 }
 
 // concernsRow reports whether what makes or removes rows may have been of this one.
@@ -260,8 +287,9 @@ func (f fenced) who() string {
 // highest fence.
 func (c *kase) leaveFences(k *keeper) {
 	var anew []*write
+	columns := c.fencedColumns()
 	for _, w := range slices.Concat(c.writes, c.beside) {
-		if w.resets() && !k.keeps(w.id) {
+		if (w.resets() || w.op.Term.ID == 0 && w.setsOne(columns)) && !k.keeps(w.id) {
 			anew = append(anew, w)
 		}
 	}
@@ -282,8 +310,24 @@ func (c *kase) leaveFences(k *keeper) {
 	}
 }
 
+// fencedColumns are those of which the highest fences are kept.
+func (c *kase) fencedColumns() map[columnOf]bool {
+	out := map[columnOf]bool{}
+	for row := range c.highest {
+		out[columnOf{row.table, row.column}] = true
+	}
+	for _, row := range c.fenced.order {
+		out[columnOf{row.table, row.column}] = true
+	}
+	return out
+}
+
+func (w *write) setsOne(columns map[columnOf]bool) bool {
+	return slices.ContainsFunc(w.op.SQL.Set, func(a lock.Assign) bool { return columns[columnOf{lock.TableName(w.op.SQL.Table), a.Column}] })
+}
+
 // resetAfter reports whether one of the writes may have made the row anew after
 // the fence was written.
 func resetAfter(anew []*write, row lockRow, f fenced) bool {
-	return slices.ContainsFunc(anew, func(w *write) bool { return w.concernsRow(row) && w.hi > f.write.lo })
+	return slices.ContainsFunc(anew, func(w *write) bool { return w.startsAgain(row, f) })
 }
