@@ -185,6 +185,9 @@ func (l *Ledger) Reply(op *Op) {
 		l.replyEnd(op)
 	}
 	l.answer(op)
+	if op.Guessed && op.Outcome == Done { // of a script that was not seen: it may have taken the lock
+		l.Forgive(op)
+	}
 }
 
 // Ignores reports whether an op is about a key that is declared, or known, to be no

@@ -40,6 +40,14 @@ func (c *kase) hadIt(id lock.LockID, w *lock.Op) bool {
 	})
 }
 
+// mayHaveIt reports whether the process was granted the lock, and may have been before the write
+// took effect, though it had not been told when it sent it.
+func (c *kase) mayHaveIt(id lock.LockID, w *lock.Op) bool {
+	return slices.ContainsFunc(latest(c.terms[id], w.R), func(t *lock.Term) bool {
+		return t.Actor == w.Actor && t.Grant.F < w.R && (t.End == 0 || t.End >= w.A)
+	})
+}
+
 // mostUnheard is how many unanswered acquires of one process are kept in mind.
 const mostUnheard = 64
 
@@ -189,6 +197,8 @@ func (c *kase) severalDoubt(id lock.LockID, s stray, refusal *lock.Op) string {
 		return "It may be of a section that the process never asked to end"
 	case c.manyTasks(s.op.Actor):
 		return severalTasks
+	case c.mayHaveIt(id, s.op):
+		return "It had asked for the lock again, and may have been granted it before W took effect"
 	case c.heldDuring(id, refusal):
 		return "The process had the lock itself when it was refused: another of its tasks may have asked"
 	case c.ledger.HandsOver(id):
