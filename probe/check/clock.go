@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -17,6 +18,9 @@ func (c *kase) clockDoubt(t *lock.Term) string {
 	absolute := t.Grant.Until != 0
 	for _, op := range c.settings(t) {
 		absolute = absolute || op.Until != 0
+	}
+	if slices.ContainsFunc(c.renewalsOf(t.Lock).unknown, func(op *lock.Op) bool { return op.F <= to && op.R >= from }) {
+		return "A script that was not seen was called with the lock's key in that time, and may have set its lifetime"
 	}
 	if to == lock.Never || to < from {
 		to = max(from, c.end)

@@ -57,6 +57,7 @@ func (c *kase) setSince(t *lock.Term, op *lock.Op, end lock.Instant) bool {
 type renewals struct {
 	all     []*lock.Op // by request, and the plain SETs
 	shorter []*lock.Op // that set a shorter lifetime than others, or than it was taken for
+	unknown []*lock.Op // scripts that were not seen, and named no token of the lock
 	known   bool       // shorter is
 	longest time.Duration
 }
@@ -87,6 +88,9 @@ func (m lockRenewals) add(id lock.LockID, op *lock.Op) {
 	}
 	if r.longest = max(r.longest, op.TTL); op.Kind != lock.Acquire {
 		r.all = append(r.all, op)
+	}
+	if op.Guessed && op.Term.ID == 0 && mayHave(op) && op.F != 0 {
+		r.unknown = append(r.unknown, op)
 	}
 }
 

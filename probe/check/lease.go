@@ -216,20 +216,6 @@ func (c *kase) lastAct(t *lock.Term) (last *lock.Op) {
 	return last
 }
 
-// toldBefore reports whether a holder had been told that it held nothing when it asked for the
-// release: whoever heeds that has left its section.
-func toldBefore(t *lock.Term) bool {
-	return t.Release != nil && t.Gone != nil && t.Gone.D != 0 && t.Gone.D <= t.ReleaseAt
-}
-
-// lastStatement is when the last statement or commit of a term was sent.
-func (c *kase) lastStatement(t *lock.Term) (at lock.Instant) {
-	for _, op := range c.ofTerm[t.ID].acts() {
-		at = max(at, op.A)
-	}
-	return at
-}
-
 // listed is how many overlaps the facts list.
 const listed = 4096
 
@@ -252,8 +238,8 @@ func (c *kase) overlaps() {
 func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 	level := Proven
 	switch {
-	case a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted:
-		level = Possible
+	case a.Member && b.Member && (c.sortOf(b.Lock) == lock.Unsorted || sameClient(a, b) && a.Shared != b.Shared):
+		level = Possible // who writes may read as well
 	case toldBefore(a) && max(a.Gone.D, c.lastStatement(a)) <= o.From:
 		level = Likely
 	}
@@ -320,12 +306,18 @@ func (c *kase) unsafeReleases() {
 				continue
 			}
 			level := Likely
-			if own, ok := holders[op.Actor]; ok && own < op.Seq && c.sameProcess(id, op) && !victim.GuessedLease && c.clockDoubt(victim) == "" && !c.failedOver(victim, op) {
+			if own, ok := holders[op.Actor]; ok && own < op.Seq && c.sameProcess(id, op) && !victim.GuessedLease && c.clockDoubt(victim) == "" && !c.failedOver(victim, op) && !setAsOwn(c.byID[op.Term.ID], victim) {
 				level = Proven
 			}
 			c.unsafeRelease(id, level, op, victim)
 		}
 	}
+}
+
+// setAsOwn reports whether what opened a term may have been meant for another's that was running:
+// it was a plain SET of the token which that has, and need not have taken the lock from it.
+func setAsOwn(own, by *lock.Term) bool {
+	return own != nil && by.Grant.Kind == lock.Store && own.Token.Same(by.Token) && own.Clock().Latest > by.Grant.F
 }
 
 // removedOther returns the term of another holder that certainly had the key
