@@ -38,9 +38,9 @@ func (c *kase) overrun(t *lock.Term) {
 			}
 			p.say("However A's %s was forwarded at %s, %s later.", named(op), ms(op.F), span(op.F.Sub(gone.R)))
 		}
-		if op == t.Release && toldBefore(t) && t.Gone.F <= clock.Latest {
+		if told := c.toldBefore(t); op == t.Release && told != nil && told.F <= clock.Latest {
 			level = Likely
-			p.say("It had been told by %s that it held nothing, and may only have tidied up, so this is not proven.", ms(t.Gone.D))
+			p.say("It had been told by %s that it held nothing, and may only have tidied up, so this is not proven.", ms(told.D))
 		}
 		if t.GuessedLease {
 			level = Likely
@@ -49,7 +49,7 @@ func (c *kase) overrun(t *lock.Term) {
 			level = Likely
 			p.say("%s, so this is not proven.", doubt)
 		}
-		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, append(c.ofOthers(t), t.Grant, op)...)
+		c.emit(t.Lock, Verdict{Code: "LF101", Level: level, Terms: []lock.TermID{t.ID}, Proof: p.String()}, append(c.ofOthers(t), t.Grant, c.toldBefore(t), op)...)
 		return
 	}
 	if lost := t.Lost; lost != nil && !c.takenAway(t, lost) && !c.endedOnTheWay(t, lost) {
@@ -240,7 +240,7 @@ func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 	switch {
 	case a.Member && b.Member && (c.sortOf(b.Lock) == lock.Unsorted || sameClient(a, b) && a.Shared != b.Shared):
 		level = Possible // who writes may read as well
-	case toldBefore(a) && max(a.Gone.D, c.lastStatement(a)) <= o.From:
+	case c.tidiedUp(a, o.From):
 		level = Likely
 	}
 	m := many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}
@@ -251,11 +251,11 @@ func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 		case Possible:
 			p.say("However they are members of one key, and it is not known that the lock admits more than one at a time.")
 		case Likely:
-			p.say("However A had been told by %s that it held nothing, and may only have tidied up after that, so this is not proven.", ms(a.Gone.D))
+			p.say("However A had been told by %s that it held nothing, and may only have tidied up after that, so this is not proven.", ms(c.toldBefore(a).D))
 		default:
 			p.say("However the lock is to admit one at a time.")
 		}
-		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant, c.lastAct(a), c.lastAct(b)}
+		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant, c.toldBefore(a), c.lastAct(a), c.lastAct(b)}
 	})
 	if removedByAnother(a) && a.Released.F <= b.Grant.R {
 		c.follows(m, level)
