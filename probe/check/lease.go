@@ -315,9 +315,9 @@ func (c *kase) unsafeReleases() {
 }
 
 // setAsOwn reports whether what opened a term may have been meant for another's that was running:
-// it was a plain SET of the token which that has, and need not have taken the lock from it.
+// it set the token which that has, as who was handed that does, and need not have taken the lock.
 func setAsOwn(own, by *lock.Term) bool {
-	return own != nil && by.Grant.Kind == lock.Store && own.Token.Same(by.Token) && own.Clock().Latest > by.Grant.F
+	return own != nil && own.Token.Same(by.Token) && own.Clock().Latest > by.Grant.F
 }
 
 // removedOther returns the term of another holder that certainly had the key

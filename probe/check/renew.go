@@ -44,7 +44,8 @@ func (c *kase) renewerLevel(id lock.LockID, op *lock.Op, victim *lock.Term) Leve
 			return ""
 		}
 		return Likely
-	case victim.GuessedLease, c.clockDoubt(victim) != "", !c.sameProcess(id, op), c.failedOver(victim, op):
+	case victim.GuessedLease, c.clockDoubt(victim) != "", !c.sameProcess(id, op), c.failedOver(victim, op),
+		setAsOwn(c.byID[op.Term.ID], victim):
 		return Likely
 	}
 	return Proven
