@@ -104,7 +104,7 @@ func (c *kase) baseRead(id lock.TermID, w *write, k cell) (base *read, sure bool
 	if w.op.Actor != "" {
 		owners = append(owners, owner{actor: w.op.Actor})
 	}
-	return base, !c.reread(base, id, owners, w, k)
+	return base, inHand(base.op, w.op) && !c.reread(base, id, owners, w, k)
 }
 
 // lastOf is the last read of the cell that an owner had heard before w was asked,

@@ -42,7 +42,7 @@ func (s *scene) liveFor(n int, w *write, k cell, put lock.Value) {
 		default:
 			l.everything = depends == yes
 		}
-		l.sure = !s.c.reread(r, w.op.Term.ID, ownersOf(w), w, s.cells[from])
+		l.sure = inHand(r.op, w.op) && !s.c.reread(r, w.op.Term.ID, ownersOf(w), w, s.cells[from])
 		s.live = append(s.live, l)
 	}
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -91,6 +92,14 @@ func heard(r, w *lock.Op) bool {
 	}
 	return r.R <= w.A
 }
+
+// inHand reports whether the reply of a read was in its client's hands when w was asked:
+// not held back then. That it was delivered is noted once it has been written, and a
+// client may be faster than that.
+func inHand(r, w *lock.Op) bool { return r.D != 0 && r.D <= w.A.Add(notedWithin) }
+
+// notedWithin is how soon a reply that was delivered is noted to have been.
+const notedWithin = 25 * time.Millisecond
 
 // cleanSections is how many sections have to agree on the difference between
 // what they read and what they wrote before the write counts as computed from
