@@ -37,10 +37,14 @@ func (c *kase) rejection(w *write, guards []lock.Cond) {
 	}
 	p.say("A's %s was answered at %s that it changed nothing (%s).", named(w.op), ms(w.op.R), refusalOf(w.op))
 	var by *write
+	var was *lock.Op // what had been read before an addition
 	for _, g := range guards {
 		if by = c.newer(w, g); by != nil {
 			p.say("Then its guard %s %s held no more, since %s had been accepted on the row before.", g.Column, g.Op, named(by.op))
 			v.Level = Proven
+			if a, _ := by.assigns(g.Column); a.HasDelta {
+				was = c.readOf(by, w, g)
+			}
 			break
 		}
 	}
@@ -50,7 +54,7 @@ func (c *kase) rejection(w *write, guards []lock.Cond) {
 	p.say("A stale holder was kept from writing: the defence worked.")
 	c.out.Facts.Rejected++
 	if by != nil {
-		c.emit(t.Lock, with(v, p), w.op, by.op)
+		c.emit(t.Lock, with(v, p), w.op, by.op, by.commit, was)
 		return
 	}
 	c.emit(t.Lock, with(v, p), w.op)
@@ -99,10 +103,17 @@ func (c *kase) newer(w *write, g lock.Cond) *write {
 // moved reports whether x, which added to what was there, certainly left another
 // value than the guard's: that had been read before x.
 func (c *kase) moved(x, w *write, g lock.Cond, by int64) bool {
-	reads := c.readsOf[cell{lock.TableName(w.op.SQL.Table), w.row, g.Column}]
-	return by != 0 && slices.ContainsFunc(reads, func(r *read) bool {
-		return r.op.R <= x.lo && r.value(g.Column).Same(g.Value) && r.op.Term.ID == w.op.Term.ID
-	})
+	return by != 0 && c.readOf(x, w, g) != nil
+}
+
+// readOf returns what read the guard's value in w's section before x; nil if nothing did.
+func (c *kase) readOf(x, w *write, g lock.Cond) *lock.Op {
+	for _, r := range c.readsOf[cell{lock.TableName(w.op.SQL.Table), w.row, g.Column}] {
+		if r.op.R <= x.lo && r.value(g.Column).Same(g.Value) && r.op.Term.ID == w.op.Term.ID {
+			return r.op
+		}
+	}
+	return nil
 }
 
 // mayBeBack reports whether a write that put the guard's value may have come
