@@ -31,7 +31,7 @@ func (c *kase) doubleGrants() {
 // there shows that the key had vanished, and with it the first grant.
 func (c *kase) doubleLevel(a, b *lock.Term) Level {
 	switch {
-	case a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted:
+	case c.unsorted(a, b):
 		return Possible
 	case a.Actor == "" || b.Actor == "":
 		return Likely // it may have been one client
@@ -53,6 +53,12 @@ func (c *kase) besides(a, b *lock.Term) bool {
 		return false
 	}
 	return a.Shared && b.Shared
+}
+
+// unsorted reports whether two terms are members of a key of which it is not known how
+// many it admits.
+func (c *kase) unsorted(a, b *lock.Term) bool {
+	return a.Member && b.Member && c.sortOf(b.Lock) == lock.Unsorted
 }
 
 func (c *kase) doubleGrant(a, b *lock.Term, level Level) {

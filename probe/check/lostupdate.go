@@ -390,10 +390,14 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	}
 	first, next := list[0].write, list[0].next
 	p := let("A be %s, granted at %s, and B be %s.", holder(t), ms(t.Grant.R), holder(next))
-	if level == Possible {
+	switch {
+	case level == Possible && next.Grant.R <= first.lo && t.Member && next.Member:
+		p.say("Then B was granted by %s.", ms(next.Grant.R))
+		p.say("However A's %s took effect no earlier than %s; both are members of the key, of which there may be several, so this is not proven.", named(first.op), ms(first.lo))
+	case level == Possible:
 		p.say("Then B may have been granted from %s on, after A.", ms(next.Grant.F))
 		p.say("However A's %s, %s, and nothing in it could have refused it; which came first is open, so this is not proven.", named(first.op), lateAs(first))
-	} else {
+	default:
 		p.say("Then B was granted by %s.", ms(next.Grant.R))
 		p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
 	}
@@ -441,7 +445,7 @@ func (c *kase) grantedBefore(t *lock.Term, later []*lock.Term, at lock.Instant) 
 		if o.Grant.F > at {
 			return nil
 		}
-		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !sameHolder(o, t) && !c.besides(t, o) {
+		if o.Grant.R <= at && t.Grant.R <= o.Grant.F && !sameHolder(o, t) && !c.besides(t, o) && !c.unsorted(t, o) {
 			return o
 		}
 	}

@@ -12,6 +12,8 @@ func (c *kase) perhapsGranted(t *lock.Term, w *write) *lock.Term {
 		switch {
 		case o == t || o.Span != lock.LeaseSpan || o.Grant.F >= w.hi || o.Grant.R <= t.Grant.F:
 		case sameHolder(o, t) || sameClient(o, t) || c.besides(t, o):
+		case c.unsorted(t, o):
+			return o
 		case o.Grant.Kind == lock.Acquire && c.heldUnless(t, o.Grant.F) >= w.hi && !c.removableBy(t, w.hi):
 		default:
 			return o

@@ -29,8 +29,11 @@ type shape struct {
 	crowded            bool // there were too many rows to tell of each whether it is split
 }
 
+// rowVersion is the column that Postgres itself changes with every write of a row.
+const rowVersion = "xmin"
+
 func newShape() *shape {
-	s := &shape{mutable: map[string]bool{}, keys: map[string]bool{}, upserts: map[string]bool{}, compared: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
+	s := &shape{mutable: map[string]bool{rowVersion: true}, keys: map[string]bool{}, upserts: map[string]bool{}, compared: map[string]bool{}, updates: map[string][][]string{}, seen: map[string]bool{},
 		echoed: map[string]bool{}, asides: map[string]bool{}, own: map[string]bool{}}
 	s.forgetRows()
 	return s
@@ -301,7 +304,7 @@ func (c *kase) guards(op *lock.Op) []lock.Cond {
 // column changes too.
 func (c *kase) versioned(w *write, column string) bool {
 	for _, g := range c.guards(w.op) {
-		if g.Op == "=" && (g.Column == column || c.changedWith(w.op.SQL.Table, column, g.Column)) {
+		if g.Op == "=" && (g.Column == column || g.Column == rowVersion || c.changedWith(w.op.SQL.Table, column, g.Column)) {
 			return true
 		}
 	}
