@@ -1,6 +1,9 @@
 package lock
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // attribute says whose a statement is, best evidence first: of the locks that span
 // its transaction, and of the section around those.
@@ -77,9 +80,15 @@ func (l *Ledger) verdictOn(op *Op) Attribution {
 	if op.SQL == nil || op.SQL.Lease {
 		return Attribution{}
 	}
-	if by := l.byEvidence(op); len(by) > 0 {
+	by, past := l.byEvidence(op)
+	if len(by) > 0 {
 		return l.among(by, 1)
 	}
+	return l.orPast(l.byCircumstance(op), past)
+}
+
+// byCircumstance says whose a statement is that names no token and no fence.
+func (l *Ledger) byCircumstance(op *Op) Attribution {
 	open := l.elsewhere(op)
 	if by := l.byDeclaration(op, open); len(by) > 0 {
 		return l.orLeft(op, l.handOver(l.among(by, 0.98)))
@@ -154,12 +163,18 @@ const mostAlso = 8
 
 // byEvidence returns the terms whose token is among the statement's
 // parameters, or whose fence is set on or compared with its fence column. A
-// token that is a number is no evidence: numbers occur by chance.
-func (l *Ledger) byEvidence(op *Op) []*Term {
-	var found []*Term
+// token that is a number is no evidence: numbers occur by chance. Those that are over
+// and were found by their token alone are told apart.
+func (l *Ledger) byEvidence(op *Op) (found, past []*Term) {
 	consider := func(column string, v Value) {
 		if v.Hash != "" && !v.IsInt {
-			found = merge(found, preferred(l.tokens[v.Hash], op.Actor))
+			for _, t := range preferred(l.tokens[v.Hash], op.Actor) {
+				if t.Open() {
+					found = merge(found, []*Term{t})
+				} else {
+					past = merge(past, []*Term{t})
+				}
+			}
 		}
 		if v.IsInt {
 			found = merge(found, preferred(l.revivals(l.byFence(op.SQL.Table, column, v.Int), op.Actor), op.Actor))
@@ -171,7 +186,34 @@ func (l *Ledger) byEvidence(op *Op) []*Term {
 	for _, c := range op.SQL.Where {
 		consider(c.Column, c.Value)
 	}
-	return found
+	return found, past
+}
+
+// orPast counts in that a statement names tokens of terms that are over: it came too
+// late, or the token says who its writer is, and always did.
+func (l *Ledger) orPast(a Attribution, past []*Term) Attribution {
+	past = slices.DeleteFunc(past, l.named)
+	switch {
+	case len(past) == 0:
+		return a
+	case a.ID == 0:
+		return l.among(past, 0.75)
+	}
+	a.Confidence = min(a.Confidence, 0.75)
+	for _, t := range past {
+		if len(a.Also) < mostAlso {
+			a.Also = append(a.Also, t.ID)
+		}
+	}
+	return a
+}
+
+// named reports whether the token of a term is its holder's name rather than its
+// own: a row says who has it, or several holdings had it.
+func (l *Ledger) named(t *Term) bool {
+	return strings.HasPrefix(t.Lock.Key, "lease:") || slices.ContainsFunc(l.tokens[t.Token.Hash], func(o *Term) bool {
+		return o != t && !o.Revived && !t.Revived
+	})
 }
 
 // revivals puts, for each term of a process that it took again by its token once that had lapsed,
