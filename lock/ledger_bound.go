@@ -93,8 +93,9 @@ func (l *Ledger) unpin(c *connState) {
 
 // A question is an op of a term that has no answer yet.
 type question struct {
-	op    *Op
-	terms []*Term
+	op      *Op
+	terms   []*Term
+	guessed bool // what it is was a guess when it was asked for
 }
 
 // ask keeps the terms of an op from being forgotten until it is answered.
@@ -106,7 +107,7 @@ func (l *Ledger) ask(op *Op) {
 	if conn == nil || len(conn.asked) == maxAsked {
 		return
 	}
-	q := question{op: op}
+	q := question{op: op, guessed: op.Guessed}
 	for _, id := range slices.Concat([]TermID{op.Term.ID}, op.Term.Also, op.Term.Within) {
 		if t := l.terms[id]; t != nil {
 			t.pins++
@@ -130,6 +131,13 @@ func (l *Ledger) answer(op *Op) {
 		l.unpinned(t)
 	}
 	conn.asked = slices.Delete(conn.asked, i, i+1)
+}
+
+// guessed reports whether what an op is was a guess when it was asked for: then its
+// request has ended nothing, however sure it is by now.
+func (l *Ledger) guessed(op *Op) bool {
+	conn := l.conns[op.Session]
+	return conn != nil && slices.ContainsFunc(conn.asked, func(q question) bool { return q.op == op && q.guessed })
 }
 
 // unanswered lets go of what a connection that has ended was asked.

@@ -130,7 +130,7 @@ func (l *Ledger) replyRelease(op *Op) {
 	if own != nil && l.stepped(own, op) {
 		return
 	}
-	if op.Guessed && own != nil && (op.Outcome == Done || op.Outcome == NotHeld) {
+	if own != nil && l.guessed(op) && (op.Outcome == Done || op.Outcome == NotHeld) {
 		l.asked(own, op)
 	}
 	switch {

@@ -546,6 +546,27 @@ func TestGuessedReleaseIsOneOnceItIsAnsweredSo(t *testing.T) {
 	}
 }
 
+// That a guess was right may be known by the time of its answer: it ends the section
+// then as well, and the next grant does not look like that of a second task.
+func TestGuessedReleaseThatIsToldForSureByItsAnswer(t *testing.T) {
+	for outcome, open := range map[Outcome]bool{Done: false, NotHeld: false, Failed: true} {
+		l := newTape()
+		l.acquire(10, "A", 1, "ta")
+		op := l.release("A", 1, "ta")
+		op.Guessed = true
+		l.ask(20, op)
+		op.Guessed, op.Evidence = false, FromMonitor
+		l.answer(21, op, outcome)
+		if l.Term(1).Open() != open {
+			t.Errorf("%s: open %v, want %v", outcome, l.Term(1).Open(), open)
+		}
+		l.acquire(30, "A", 1, "tb")
+		if w := l.do(40, l.write("A", 2), Done); w.Term.Sure() == open || w.Term.ID != 2 {
+			t.Errorf("%s: the next section's write is of %+v", outcome, w.Term)
+		}
+	}
+}
+
 // One connection to Redis may serve several tasks: a second grant does not show
 // that the first section is over, unless its release was asked for.
 func TestASecondGrantOnOneConnectionLeavesDoubt(t *testing.T) {
