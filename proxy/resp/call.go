@@ -137,7 +137,9 @@ func (t *Tracker) byRole() *ask {
 // were marked for, and returns the others; see [wire.Call].
 func (c *Call) Resolve(bool) []*lock.Op {
 	out := c.resolve(c.ops)
-	c.nameless = namelessOf(out)
+	if c.effect != nil {
+		c.nameless = namelessOf(slices.Concat(c.ops, out))
+	}
 	return out
 }
 
@@ -176,7 +178,8 @@ func (c *Call) resolve(own []*lock.Op) []*lock.Op {
 // suits returns which of the ops that requests were marked for is the one told.
 func suits(own []*lock.Op, told *lock.Op, met []bool) int {
 	for i, op := range own {
-		same := op.Kind == told.Kind && op.Key == told.Key && op.DB == told.DB
+		like := op.Kind == told.Kind || op.Guessed && op.Err == "" && isNameless(told)
+		same := like && op.Key == told.Key && op.DB == told.DB
 		if same && !met[i] && (op.Token.Same(told.Token) || !op.Token.Known() || !told.Token.Known()) {
 			return i
 		}
@@ -185,7 +188,12 @@ func suits(own []*lock.Op, told *lock.Op, met []bool) int {
 }
 
 // become has an op that was taken for something by its request be what was told.
+// Where that is no more than a refusal, what was refused is still a guess.
 func become(op, told *lock.Op) {
+	if op.Guessed && isNameless(told) {
+		op.Outcome = told.Outcome
+		return
+	}
 	if told.Token.Known() {
 		op.Token = told.Token
 	}
@@ -208,7 +216,7 @@ func (c *Call) belie(op *lock.Op) {
 	switch {
 	case op.Kind == lock.Other, op.Err != "":
 		return
-	case op.Kind == lock.Store, op.Kind == lock.Acquire && other:
+	case op.Kind == lock.Store, op.Kind == lock.Acquire && other, op.Kind == lock.Release && op.Guessed && other:
 		op.Kind, op.Outcome = lock.Other, lock.Done
 	case op.Kind == lock.Acquire:
 		op.Outcome = lock.Refused

@@ -56,7 +56,10 @@ func TestCallsAreResolved(t *testing.T) {
 	counter := fenced
 	counter.HasFence = false
 	count := lock.Op{Kind: lock.Fence, Outcome: lock.Done, Key: "f", FenceKey: "f", Fence: 7, HasFence: true}
+	refused := lock.Op{Kind: lock.Other, Outcome: lock.NotHeld, Key: "k"}
 	unknown := strings.Fields("EVALSHA " + sha("unknown") + " 1 k tok 500")
+	guessed := strings.Fields("EVALSHA " + sha("guessed") + " 1 k token-of-it")
+	byGuess := `EVALSHA release db0 "k" guarded guessed ` + tok("token-of-it")
 	tests := []struct {
 		name    string
 		request []string
@@ -87,6 +90,13 @@ func TestCallsAreResolved(t *testing.T) {
 		{"fence, one of two", unknown, "*2\r\n:9\r\n:8", shown(counter), "", `EVALSHA acquire db0 "k" nx T ttl=500ms granted monitor`},
 		{"a counter", unknown, ":7", shown(count), "", `EVALSHA fence db0 "f" fencekey=f fence=7 done monitor`},
 		{"a counter, not returned", unknown, "+OK", shown(count), "", ""},
+		{"a guess that was refused", guessed, ":0", shown(refused), byGuess, byGuess + " not-held arguments"},
+		{"a guess that was refused whatever it answers", guessed, ":7", shown(refused), byGuess, byGuess + " not-held arguments"},
+		{"a guess that has failed", guessed, "-ERR x", shown(refused), byGuess,
+			`EVALSHA other db0 "k" not-held monitor|` + byGuess + " failed err=ERR arguments"},
+		{"a guess that did nothing", guessed, ":1", shown(), byGuess, strings.Replace(byGuess, " guessed", "", 1) + " not-held monitor"},
+		{"a guess that has renewed", guessed, ":1", shown(renewed), byGuess,
+			`EVALSHA renew db0 "k" guarded T ttl=500ms done monitor|EVALSHA other db0 "k" guarded ` + tok("token-of-it") + " done monitor"},
 		{"an error behind an effect", unknown, "-ERR x", shown(released), "", `EVALSHA release db0 "k" guarded T done monitor`},
 	}
 	for _, tt := range tests {

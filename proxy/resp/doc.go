@@ -70,7 +70,8 @@
 //     more, is an op whose kind is guessed from those (Op.Guessed): without a number
 //     a release, with one a renewal. Scripts that do something else take the same
 //     arguments, so a guess is worth something only where the ledger knows its
-//     token as the lock's. It ends when the text is seen.
+//     token as the lock's. It ends when the text is seen, or a witness has told; one
+//     that was refused is still a guess until a call of the script has success.
 //
 // Op.Evidence says which it was. Where a witness is, a script whose calls all did the
 // same so far is taken for that at the request.

@@ -33,7 +33,7 @@ func (c *Call) Later(unheard bool) wire.Later {
 		c.scripts.nameless.Add(-1)
 		return nil
 	}
-	return &nameless{scripts: c.scripts, script: c.Script, ops: c.nameless, asked: c.effect.Asked}
+	return &nameless{scripts: c.scripts, script: c.Script, ops: c.nameless, asked: c.effect.Asked, evidence: c.effect.Evidence}
 }
 
 // A belated is a call that a witness tells of when its reply has gone on.
@@ -46,13 +46,15 @@ func (b belated) Known() bool { return b.effect != nil }
 func (b belated) Amend(copies []*lock.Op) []*lock.Op { return b.resolve(copies) }
 
 // A nameless is a call that was refused: it has read the key of a lock and no more.
+// Its ops are of no kind, or of one that is a guess.
 // What it was for is told by the first of its script that has success.
 type nameless struct {
-	scripts *Scripts
-	script  string
-	ops     []*lock.Op
-	asked   Asked
-	version uint64 // of the roles, when they were looked up last
+	scripts  *Scripts
+	script   string
+	ops      []*lock.Op
+	asked    Asked
+	evidence lock.Evidence
+	version  uint64 // of the roles, when they were looked up last
 }
 
 func (n *nameless) Ops() []*lock.Op { return n.ops }
@@ -89,7 +91,11 @@ func (n *nameless) Amend(copies []*lock.Op) []*lock.Op {
 
 // name makes of a refused op what calls of that role do.
 func (n *nameless) name(op *lock.Op, r role) {
-	op.Kind, _ = r.only()
+	guess := op.Kind
+	if op.Kind, _ = r.only(); op.Kind != guess {
+		op.TTL, op.Until = 0, 0
+	}
+	op.Guessed, op.Guarded, op.Evidence = false, false, n.evidence
 	op.Member = r.member && !n.asked.Plain
 	if i := r.token - 1; i >= 0 && i < len(n.asked.Args) {
 		op.Token = n.asked.Args[i]
@@ -101,7 +107,12 @@ func (n *nameless) name(op *lock.Op, r role) {
 	op.Guarded = true
 }
 
-// namelessOf returns the ops that are of no kind yet.
+// namelessOf returns the ops of which it is not known what was refused.
 func namelessOf(ops []*lock.Op) []*lock.Op {
-	return slices.DeleteFunc(slices.Clone(ops), func(op *lock.Op) bool { return op.Kind != lock.Other || op.Outcome != lock.NotHeld })
+	return slices.DeleteFunc(slices.Clone(ops), func(op *lock.Op) bool {
+		return !isNameless(op) && !(op.Guessed && op.Outcome == lock.NotHeld)
+	})
 }
+
+// isNameless reports whether an op is a refusal, of whatever it was.
+func isNameless(op *lock.Op) bool { return op.Kind == lock.Other && op.Outcome == lock.NotHeld }

@@ -65,6 +65,37 @@ func TestRefusedBeforeAnySuccess(t *testing.T) {
 	}
 }
 
+// One that its arguments were taken for keeps to that until it is known, and is no op
+// beside it.
+func TestAGuessThatWasRefusedBeforeAnySuccess(t *testing.T) {
+	for _, tt := range []struct {
+		kind lock.Kind // that calls of the script then turn out to be
+		want string
+	}{
+		{lock.Release, "release not-held guessed=false guarded=true nx=false 0s monitor"},
+		{lock.Renew, "renew not-held guessed=false guarded=true nx=false 500ms monitor"},
+		{lock.Acquire, "acquire refused guessed=false guarded=false nx=true 0s monitor"},
+	} {
+		scripts := NewScripts()
+		s := heldShadow(scripts)
+		tr := NewTracker(Options{Session: 1, Hash: testHash, Scripts: scripts, Witnessed: true})
+		marks, _ := tr.Client([]byte(cmd("EVALSHA", fmt.Sprintf("%040d", 7), "1", "lock:a", "token-of-a", "500")), nil)
+		tr.Upstream([]byte(":0\r\n"), nil)
+		c := marks[len(marks)-1].Call.(*Call)
+		c.Tell(s.Script(c, 1e15, []Command{{DB: 0, Addr: "lua", Args: [][]byte{[]byte("get"), []byte("lock:a")}}}))
+		more, later := c.Resolve(true), c.Later(false)
+		if len(more) != 0 || later == nil || len(later.Ops()) != 1 || !later.Ops()[0].Guessed || later.Known() {
+			t.Fatalf("ops %v and %v, later %v", c.ops, more, later)
+		}
+		scripts.roles.saw(c.Script, tt.kind, 1, 1, false)
+		own := *later.Ops()[0]
+		later.Amend([]*lock.Op{&own})
+		if got := fmt.Sprintf("%s %s guessed=%v guarded=%v nx=%v %s %s", own.Kind, own.Outcome, own.Guessed, own.Guarded, own.NX, own.TTL, own.Evidence); got != tt.want || !later.Known() {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // Those that wait are bounded.
 func TestRefusedCallsThatWaitAreBounded(t *testing.T) {
 	scripts := NewScripts()
