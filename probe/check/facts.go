@@ -29,7 +29,7 @@ func (c *kase) countOp(op *lock.Op) {
 	if op.SQL != nil || op.Kind == lock.Commit {
 		c.countStatement(op)
 	}
-	if op.Guessed {
+	if op.Guessed && op.Err != "NOSCRIPT" { // else it was only an attempt
 		if f.Guessed++; op.Term.ID != 0 {
 			f.Believed++
 		}
