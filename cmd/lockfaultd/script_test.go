@@ -29,8 +29,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) == 2 && os.Args[1] == scriptedClient {
-		if err := scripted(os.Getenv("REDIS_URL")); err != nil {
+	clients := map[string]func(redisURL string) error{scriptedClient: scripted, releaser: releasing}
+	if len(os.Args) == 2 && clients[os.Args[1]] != nil {
+		if err := clients[os.Args[1]](os.Getenv("REDIS_URL")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
