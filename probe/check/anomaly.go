@@ -186,7 +186,7 @@ func (c *kase) blameFirst(s *scene, cycle []link) []link {
 		for _, w := range sec.writes {
 			if w.state == accepted {
 				g.last = max(g.last, w.hi)
-				g.dead = g.dead || sec.term != nil && sec.term.Dead(w.lo)
+				g.dead = g.dead || sec.term != nil && c.over(sec.term, w.lo)
 			}
 		}
 		return g

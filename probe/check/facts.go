@@ -96,6 +96,7 @@ func (c *kase) termFact(s *lockState, t *lock.Term) {
 		}
 	}
 	unreleased, released := c.endedWhileHeld(t)
+	l.Lost += asInt(c.lostWhileHeld(t))
 	s.unsure[0] += asInt(unreleased)
 	s.unsure[1] += asInt(released)
 }
@@ -144,6 +145,7 @@ func (c *carry) sum() {
 		f.Grants += l.Grants
 		f.Refusals += l.Refusals
 		f.EndedWhileHeld += l.Overrun
+		f.Lost += l.Lost
 		if l.Grants+l.Refusals > 0 {
 			f.Locks = append(f.Locks, l)
 		}

@@ -163,14 +163,16 @@ func mayHave(op *lock.Op) bool {
 	return op.Outcome != lock.NotHeld && op.Outcome != lock.Failed && op.Outcome != lock.Refused
 }
 
-// endedWhileHeld reports whether the lease certainly ended between the grant
-// and the owner's release request; without one, the end of its process, of the
+// endedWhileHeld reports whether the lease certainly ended, or the lock was lost,
+// between the grant and the owner's release request; without one, the end of its process, of the
 // record, or its last act as holder. What is true of a lock that its holders never
 // release may be another thing.
 func (c *kase) endedWhileHeld(t *lock.Term) (unreleased, released bool) {
 	switch {
 	case t.Marker:
 		return false, false
+	case c.lostWhileHeld(t):
+		return true, true
 	case t.Release != nil:
 		return t.Dead(t.ReleaseAt), t.Dead(t.ReleaseAt)
 	}

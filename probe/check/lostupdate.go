@@ -118,7 +118,7 @@ func (c *kase) pairOf(a, b *rmw) (pair, bool) {
 	case maybe:
 		p.sure = false
 	}
-	deadA, deadB := a.term.Dead(a.write.lo), b.term.Dead(b.write.lo)
+	deadA, deadB := c.over(a.term, a.write.lo), c.over(b.term, b.write.lo)
 	p.x = p.later
 	switch {
 	case deadA && !deadB:
@@ -259,6 +259,8 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	t.say("However B read before A wrote, since %s, so B precedes A: neither saw the other's update, and one of the two is lost.", c.why(b, a))
 	if a.term.Dead(a.write.lo) {
 		t.say("A's lease had ended by %s, %s before its write was forwarded.", ms(a.term.LeaseEnd.Latest), span(a.write.lo.Sub(a.term.LeaseEnd.Latest)))
+	} else if by := c.lostBy(a.term); by < a.write.lo {
+		t.say("A's lock had gone by %s, %s before its write was forwarded, since another was granted it.", ms(by), span(a.write.lo.Sub(by)))
 	}
 	switch {
 	case p.sure && (c.readBefore(a, b) == perhaps || c.readBefore(b, a) == perhaps || c.explained(a, b) == maybe):

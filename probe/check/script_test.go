@@ -25,7 +25,7 @@ import (
 //	tally counter 0 5 0                rows that the server counted: inserted, updated, deleted
 //	bypass lock:c DEL 300              of a lock's key, past the proxies
 //	read-back                          integers are as in a history that was read back
-//	end A 900                          all of A's sessions
+//	end A 900                          all of A's sessions; @1: that of Postgres without @N
 //	want LF104 PROVEN harm x1          one verdict; none at all without such a line
 //	want deficit 1, want overlaps 2 ...figures
 //
@@ -148,6 +148,9 @@ func (s *script) line(f []string) error {
 		s.kept = true
 	case "end":
 		for n := range uint64(10) {
+			if len(f) > 3 && f[3] != "@"+strconv.FormatUint(n, 10) {
+				continue
+			}
 			s.in.Ends = append(s.in.Ends, End{Session: s.session(f[1]) + n, At: msOf(f[2])})
 		}
 	case "want":

@@ -146,7 +146,8 @@ type Facts struct {
 	Sections              int // terms whose section ended by a release request
 	Reads, Writes         int // attributed for sure
 	Rejected              int // writes and claims that were refused by a guard
-	EndedWhileHeld        int // leases that ended between the grant and the owner's release request
+	EndedWhileHeld        int // leases that ended, and locks that were lost, between the grant and the owner's release request
+	Lost                  int // of those, the locks: their session ended
 	Overlap               int // pairs of terms that were in their sections at once
 	Overlaps              []Overlap
 	Locks                 []LockFact
@@ -188,7 +189,8 @@ type LockFact struct {
 	MedianHeld       time.Duration // from the grant's delivery to the release's request
 	Fences           int           // terms that were issued a fence
 	FenceKey         string        // what issued the first of them
-	Overrun          int           // leases that ended while held
+	Overrun          int           // leases that ended, and locks that were lost, while held
+	Lost             int           // of those, the locks: their session ended
 	Marker           bool          // taken and never released, again and again: no lock
 	Declared         bool
 }

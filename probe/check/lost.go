@@ -1,0 +1,47 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// lostBy returns by when a lock without a lease had certainly gone from a holder who
+// had not given it back: the server admits nobody else to what a session has, so the
+// session had ended when another was granted it. It is Never where nothing shows that.
+func (c *kase) lostBy(t *lock.Term) lock.Instant {
+	if t.Span != lock.SessionSpan || t.Marker || gaveBack(t) {
+		return lock.Never
+	}
+	terms := c.terms[t.Lock]
+	at, _ := slices.BinarySearchFunc(terms, t.Grant.ReplySeq, func(o *lock.Term, seq uint64) int { return cmp.Compare(o.Grant.ReplySeq, seq) })
+	o := c.grantedBefore(t, terms[at:], lock.Never)
+	if o != nil && t.LeaseEnd.Earliest <= o.Grant.R { // later, its session was seen to go on
+		return o.Grant.R
+	}
+	return lock.Never
+}
+
+// gaveBack reports whether the server said that the term's own session had given the
+// lock back: then it had it until then, whatever somebody else was granted.
+func gaveBack(t *lock.Term) bool {
+	return t.Release != nil && t.Release.Session == t.Session && answered(t.Release)
+}
+
+// lostWhileHeld reports whether a lock without a lease went from its holder before
+// that one asked for its release, or did its last as the holder.
+func (c *kase) lostWhileHeld(t *lock.Term) bool {
+	if t.Span != lock.SessionSpan || t.Marker {
+		return false
+	}
+	if t.EndBy == lock.Closed && c.actedAfter(t, t.End) != nil {
+		return true
+	}
+	i, ok := c.belief(t)
+	return ok && c.lostBy(t) < i.Latest
+}
+
+// over reports whether a term's lease had certainly ended by itself at an instant, or
+// its lock had gone.
+func (c *kase) over(t *lock.Term, at lock.Instant) bool { return t.Dead(at) || c.lostBy(t) < at }
