@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -45,3 +46,11 @@ func (c *kase) lostWhileHeld(t *lock.Term) bool {
 // over reports whether a term's lease had certainly ended by itself at an instant, or
 // its lock had gone.
 func (c *kase) over(t *lock.Term, at lock.Instant) bool { return t.Dead(at) || c.lostBy(t) < at }
+
+// sentBeside says when a write was sent whose holder's lock has no lease that ends.
+func sentBeside(w *write, next *lock.Term) string {
+	if w.op.A > next.Grant.R {
+		return fmt.Sprintf("It was sent at %s, after B was granted (b: sent later).", ms(w.op.A))
+	}
+	return fmt.Sprintf("It was sent at %s, when A may still have had the lock (a: in flight then).", ms(w.op.A))
+}

@@ -403,7 +403,9 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 		p.say("Then B was granted by %s.", ms(next.Grant.R))
 		p.say("However A's %s took effect no earlier than %s and was accepted; nothing in it could have refused it.", named(first.op), ms(first.lo))
 	}
-	if first.op.A > t.LeaseEnd.Latest {
+	if t.Span == lock.SessionSpan {
+		p.say("%s", sentBeside(first, next))
+	} else if first.op.A > t.LeaseEnd.Latest {
 		p.say("It was sent at %s, after A's lease had ended by %s (b: sent later).", ms(first.op.A), ms(t.LeaseEnd.Latest))
 	} else {
 		p.say("It was sent at %s, when A's lease need not have ended yet (a: in flight then).", ms(first.op.A))

@@ -1,0 +1,46 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Of a lock without a lease no proof speaks of the end of one.
+func TestAProofOfALostLockNamesNoLease(t *testing.T) {
+	for name, c := range map[string]struct{ code, at, want string }{
+		"in flight":  {"LF103", "550:800-801", "It was sent at 550.000 ms, when A may still have had the lock (a: in flight then)."},
+		"sent later": {"LF103", "750:800-801", "It was sent at 750.000 ms, after B was granted (b: sent later)."},
+	} {
+		path := filepath.Join(t.TempDir(), "script.txt")
+		text := "A lock advisory:42 10-11\nB lock advisory:42 600-601\nB unlock advisory:42 640-641\n" +
+			"A update counter[id=1] value:=8 " + c.at + " @1\nA unlock advisory:42 810-?\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := readScript(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, v := range Judge(s.in).Verdicts {
+			found = found || v.Code == c.code && strings.Contains(v.Proof, c.want) && !strings.Contains(v.Proof, "lease")
+		}
+		if !found {
+			t.Errorf("%s: no %s says %q: %+v", name, c.code, c.want, Judge(s.in).Verdicts)
+		}
+	}
+}
+
+func TestTheBlameForALostLockIsProven(t *testing.T) {
+	s, err := readScript("testdata/bad/LF104-advisory-lock-lost.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range Judge(s.in).Verdicts {
+		if v.Code == "LF104" && (!strings.Contains(v.Proof, "A's lock had gone by 601.000 ms, 199.000 ms before") || v.Terms[0] != 1) {
+			t.Errorf("%+v", v)
+		}
+	}
+}
