@@ -275,6 +275,22 @@ func (l *Ledger) HasOpen(actor string) bool {
 	return a != nil && len(a.open) > 0
 }
 
+// InTransaction reports whether a lock that spans a transaction is held on one of a
+// process's connections, or on the one that is named, if that is not 0. What spans the
+// transaction of one statement is over with that.
+func (l *Ledger) InTransaction(actor string, session uint64) bool {
+	a := l.actors[actor]
+	if a == nil {
+		return false
+	}
+	for s := range a.sessions {
+		if conn := l.conns[s]; conn != nil && (session == 0 || s == session) && slices.ContainsFunc(conn.inTx, (*Term).lastsOn) {
+			return true
+		}
+	}
+	return false
+}
+
 // Protected reports whether a table was declared, or written inside a section.
 func (l *Ledger) Protected(table string) bool {
 	table = TableName(table)

@@ -87,6 +87,9 @@ func (c *connState) ofTx(op *Op) []*Term {
 	return c.inTx[:min(len(c.inTx), maxWithin)]
 }
 
+// lastsOn reports whether a term outlasts the statement that took it.
+func (t *Term) lastsOn() bool { return !t.Grant.Implicit }
+
 // goesOn notes that an answer showed a session, and a transaction, to go on: what
 // spans them was there when its request was forwarded.
 func (c *connState) goesOn(op *Op) {

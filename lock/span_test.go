@@ -408,3 +408,31 @@ func TestManyRowLocksOfOneTransaction(t *testing.T) {
 		}
 	}
 }
+
+// A lock of a transaction is held while that goes on, on its connection.
+func TestInTransaction(t *testing.T) {
+	l := newTape()
+	held := func(want bool, session uint64) {
+		t.Helper()
+		if got := l.InTransaction("A", session); got != want {
+			t.Errorf("in a transaction on session %d: %v", session, got)
+		}
+	}
+	held(false, 0)
+	l.do(10, statement(Write, "A", 1, 1), Done)
+	held(false, 0)
+	l.do(20, inTx(Acquire, "A", 1, 1, "advisory:7"), Granted)
+	l.do(25, statement(Write, "A", 2, 1), Done)
+	held(true, 0)
+	held(true, 1)
+	held(false, 2)
+	if l.InTransaction("B", 0) {
+		t.Error("so is B")
+	}
+	l.do(30, pg(Commit, "A", 1, 1), Done)
+	held(false, 0)
+	own := inTx(Acquire, "A", 1, 2, "advisory:7")
+	own.Implicit = true
+	l.do(40, own, Granted)
+	held(false, 0)
+}

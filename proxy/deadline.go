@@ -85,7 +85,7 @@ func (e *Engine) tick(now lock.Instant) {
 			continue
 		}
 		in := &injection{Decision: d, conn: a.anyConn(), phase: fault.After, at: now}
-		in.section = e.inSection(a)
+		in.section = e.inSection(a, d, in.conn)
 		e.inject(in, now)
 	}
 }

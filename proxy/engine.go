@@ -195,7 +195,7 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	if d.Act == fault.Pass {
 		return nil
 	}
-	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor)}
+	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor, d, c)}
 	return e.inject(in, now)
 }
 
@@ -218,8 +218,14 @@ func (e *Engine) ttl(op *lock.Op) time.Duration {
 	return 0
 }
 
-// inSection reports whether the process that a fault hits is in a section.
-func (e *Engine) inSection(a *Actor) bool { return len(e.ledger.OpenTerms(a.Label)) > 0 }
+// inSection reports whether the process that a fault hits is in a section. A stall of
+// one connection hits no transaction of another.
+func (e *Engine) inSection(a *Actor, d fault.Decision, c *conn) bool {
+	if d.Act == fault.Stall && d.Scope == fault.ScopeConn {
+		return e.ledger.HasOpen(a.Label) || e.ledger.InTransaction(a.Label, c.id)
+	}
+	return e.ledger.HasOpen(a.Label) || e.ledger.InTransaction(a.Label, 0)
+}
 
 // Locks counts the ops that were shown so far, those of other commands left
 // out. It takes no mutex.

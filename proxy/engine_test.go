@@ -291,3 +291,42 @@ func TestAnIgnoredKeyIsNoLockForRules(t *testing.T) {
 		}
 	}
 }
+
+// A statement in its holder's own transaction is in a section, and one beside it is if its
+// whole process is held, not if only its connection is.
+func TestALockOfATransactionMakesASection(t *testing.T) {
+	for _, c := range []struct {
+		rule    []string
+		session uint64
+		want    bool
+	}{
+		{[]string{"freeze-before", "UPDATE(counter)=1s"}, 1, true},
+		{[]string{"stall-before", "UPDATE(counter)=0ms"}, 1, true},
+		{[]string{"freeze-before", "UPDATE(counter)=1s"}, 2, true},
+		{[]string{"stall-before", "UPDATE(counter)=0ms"}, 2, false},
+		{[]string{"stall-before", "UPDATE(counter)=0ms,scope=process"}, 2, true},
+	} {
+		e := engine(t, c.rule...)
+		conns := map[uint64]*conn{1: e.Open(1, owner("a")), 2: e.Open(2, owner("a"))}
+		own := &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Acquire, Verb: "SELECT", Key: "row:counter:1", Span: lock.TxSpan,
+			Tx: 1, Outcome: lock.Granted, A: 1, F: 1, R: 1}
+		_, _ = e.Request(conns[1], own, true, 1)
+		e.Reply(conns[1], own, true, 1)
+		write := &lock.Op{Session: c.session, Proto: lock.Postgres, Kind: lock.Write, Verb: "UPDATE", Tx: 1, SQL: &lock.Statement{Table: "counter"}}
+		_, _ = e.Request(conns[c.session], write, true, 10)
+		orders, ended := e.Take()
+		got := false
+		for _, o := range orders {
+			got = got || o.Freeze != nil && o.Freeze.section
+		}
+		for _, i := range ended {
+			got = got || i.Section
+		}
+		for _, in := range e.active {
+			got = got || in.section
+		}
+		if len(orders)+len(ended)+len(e.active) == 0 || got != c.want {
+			t.Errorf("%v on session %d: in a section: %v", c.rule, c.session, got)
+		}
+	}
+}
