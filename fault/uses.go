@@ -68,7 +68,7 @@ const mostSeen = 64
 func newSeen() seen { return seen{map[event]int{}, map[lock.Protocol]int{}} }
 
 func (s seen) note(op *lock.Op, n int) {
-	e := event{op.Proto, op.Kind, op.Verb, label(op), op.Term.Sure()}
+	e := event{op.Proto, op.Kind, called(op), family(op), op.Term.Sure()}
 	if _, known := s.counts[e]; !known {
 		if s.kept[op.Proto] >= mostSeen {
 			return
@@ -76,6 +76,26 @@ func (s seen) note(op *lock.Op, n int) {
 		s.kept[op.Proto]++
 	}
 	s.counts[e] += n
+}
+
+// called is how a rule names an event: what a statement does to a lock by its class, since
+// the verb names the statement itself.
+func called(op *lock.Op) string {
+	if beside(op.Proto, op.Kind) {
+		return string(op.Kind)
+	}
+	return op.Verb
+}
+
+// family is the name of an event as a rule may have it, which is to match in the next run
+// too: a row's hash has the key of this one in it.
+func family(op *lock.Op) string {
+	name := label(op)
+	last := strings.LastIndexByte(name, ':')
+	if op.Proto == lock.Postgres && last >= 0 && (strings.HasPrefix(op.Key, "lease:") || strings.HasPrefix(op.Key, "row:")) {
+		return name[:last+1] + "*"
+	}
+	return name
 }
 
 // Glimpse notes an event that no rule can match and that is not put to Decide.
