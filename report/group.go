@@ -73,7 +73,7 @@ func nameOf(v check.Verdict) string {
 func notExercised(r Run) group {
 	return group{Code: "LF401", Name: "not-exercised", Class: string(check.Inconclusive),
 		Level: string(check.Proven), Count: 1,
-		Proofs: append([]string{"Rules were armed, and no lease ended between its grant and its owner's release request."},
+		Proofs: append([]string{"Rules were armed, and " + nothingEnded(r.Result.Facts) + " between its grant and its owner's release request."},
 			r.whyUnexercised()...)}
 }
 

@@ -143,6 +143,7 @@ type jsonFacts struct {
 	Rejected       int           `json:"rejected"`
 	Unattributed   int           `json:"unattributed"`
 	EndedWhileHeld int           `json:"ended_while_held"`
+	Lost           int           `json:"lost_while_held,omitempty"`
 	Gaps           int           `json:"gaps"`
 	Unsettled      int           `json:"unsettled"`
 	Actors         int           `json:"actors"`
@@ -176,6 +177,7 @@ type jsonLock struct {
 	Fences       int     `json:"fences"`
 	FenceKey     string  `json:"fence_key,omitempty"`
 	Overrun      int     `json:"overrun"`
+	Lost         int     `json:"lost,omitempty"`
 }
 
 type jsonTable struct {
@@ -343,7 +345,7 @@ func (r Run) toJSONFacts() jsonFacts {
 		Started: r.wall(0), ElapsedNs: int64(r.Elapsed),
 		Ops: f.Ops, Grants: f.Grants, Refusals: f.Refusals, Sections: f.Sections,
 		Reads: f.Reads, Writes: f.Writes, Rejected: f.Rejected, Unattributed: f.Unattributed,
-		EndedWhileHeld: f.EndedWhileHeld, Gaps: r.gaps(),
+		EndedWhileHeld: f.EndedWhileHeld, Lost: f.Lost, Gaps: r.gaps(),
 		Unsettled: f.Unsettled, Actors: f.Actors, OverlapPairs: f.Overlap,
 		Locks: each(f.Locks, toJSONLock), Tables: each(f.Tables, toJSONTable),
 		Overlaps: each(f.Overlaps, r.toJSONOverlap),
@@ -356,7 +358,7 @@ func (r Run) toJSONFacts() jsonFacts {
 func toJSONLock(l check.LockFact) jsonLock {
 	return jsonLock{Lock: keyOf(l), Grants: l.Grants, Refusals: l.Refusals, Renewals: l.Renewals,
 		TTLsNs: each(l.TTLs, func(d time.Duration) int64 { return int64(d) }), MedianHeldNs: int64(l.MedianHeld),
-		Declared: l.Declared, Marker: l.Marker, Fences: l.Fences, FenceKey: l.FenceKey, Overrun: l.Overrun}
+		Declared: l.Declared, Marker: l.Marker, Fences: l.Fences, FenceKey: l.FenceKey, Overrun: l.Overrun, Lost: l.Lost}
 }
 
 func toJSONTable(t check.TableFact) jsonTable {

@@ -225,7 +225,7 @@ func (r Run) verdictCase(o Outcome, name string, c Code, gs []group) junitCase {
 		out.Skipped = nil
 	}
 	if len(gs) == 0 && o.LF401 {
-		out.Skipped = note("", "not exercised: no lease ended while it was held", "")
+		out.Skipped = note("", "not exercised: "+nothingEnded(r.Result.Facts)+" while it was held", "")
 	}
 	return out
 }

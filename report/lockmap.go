@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/probe/check"
 )
 
@@ -54,8 +55,8 @@ func mapTitle(m check.MapEntry) string {
 	if m.Keys > 1 {
 		parts = append(parts, fmt.Sprintf("%d keys", m.Keys))
 	}
-	if m.Sort != "" {
-		parts = append(parts, string(m.Sort))
+	if sort := sortOf(m); sort != "" {
+		parts = append(parts, sort)
 	}
 	switch {
 	case m.Purpose != "" && m.Declared:
@@ -66,6 +67,15 @@ func mapTitle(m check.MapEntry) string {
 		parts = append(parts, "nothing shows what for")
 	}
 	return title + " (" + strings.Join(parts, "; ") + ")"
+}
+
+// sortOf says how many may hold the lock. The rows that a condition chooses may be several,
+// of which each admits one: a name for them is no semaphore.
+func sortOf(m check.MapEntry) string {
+	if m.Sort == lock.Semaphore && strings.HasPrefix(m.Lock, "row:") {
+		return "row lock"
+	}
+	return string(m.Sort)
 }
 
 func mapLines(m check.MapEntry) []string {
@@ -164,7 +174,7 @@ type jsonSpread struct {
 }
 
 func toJSONMap(m check.MapEntry) jsonMap {
-	return jsonMap{Lock: m.Lock, Keys: m.Keys, Sort: string(m.Sort), Purpose: m.Purpose, Declared: m.Declared, Because: m.Because,
+	return jsonMap{Lock: m.Lock, Keys: m.Keys, Sort: sortOf(m), Purpose: m.Purpose, Declared: m.Declared, Because: m.Because,
 		Guards: each(m.Guards, func(g check.Guarded) jsonGuarded {
 			return jsonGuarded{g.Table, list(g.Columns), g.Where, g.Rows, g.Writes, g.Elsewhere, g.Nobodys, g.Sure, g.Declared}
 		}),

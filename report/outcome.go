@@ -131,7 +131,7 @@ func (r Run) whyCommand() string {
 func (r Run) whyInconclusive(gs []group, o Outcome) string {
 	var parts []string
 	if o.LF401 && !r.expects("LF401") {
-		parts = append(parts, "the hazard was not exercised: no lease ended while it was held")
+		parts = append(parts, "the hazard was not exercised: "+nothingEnded(r.Result.Facts)+" while it was held")
 	}
 	for _, u := range r.Unread {
 		parts = append(parts, "could not be read: "+u)
@@ -163,7 +163,7 @@ func (r Run) whyHeld(gs []group) string {
 	case f.Grants == 0:
 		why += ", and no lock was seen"
 	case r.Unplanned && f.EndedWhileHeld == 0:
-		why += "; 0 leases ended while held, so nothing was exercised"
+		why += "; " + noneEnded(f) + ", so nothing was exercised"
 	}
 	if len(r.Expect) > 0 {
 		why += ", and " + strings.Join(titles(r.Expect), ", ") + " was found as expected"

@@ -24,9 +24,9 @@ func Suggest(f check.Facts) []string {
 	}
 	key := lockGlob(l, f.Locks)
 	all := []string{
-		tableRule(f.Tables, "--freeze-before", "write", "#*/20", "=ttl+300ms", writesOf),
+		tableRule(f, "--freeze-before", "write", "#*/20", writesOf),
 		fmt.Sprintf("--stall-after %s", quote(fmt.Sprintf("acquire(%s)#1-3=%s", key, afterGrant(l)))),
-		tableRule(f.Tables, "--freeze-after", "read", "#1-6", "=ttl+300ms", readsOf),
+		tableRule(f, "--freeze-after", "read", "#1-6", readsOf),
 		fmt.Sprintf("--freeze-after %s", quote(fmt.Sprintf("tick(1.5s)#1-6=%s", pastLease(l)))),
 		fmt.Sprintf("--freeze-before %s", quote(fmt.Sprintf("release(%s)#1-3=%s", key, afterGrant(l)))),
 	}
@@ -62,9 +62,9 @@ func writesOf(t check.TableFact) int { return t.Writes }
 func readsOf(t check.TableFact) int  { return t.Reads }
 
 // tableRule aims at the table with the most of something; "" if none has any.
-func tableRule(tables []check.TableFact, flag, event, sel, effect string, of func(check.TableFact) int) string {
+func tableRule(f check.Facts, flag, event, sel string, of func(check.TableFact) int) string {
 	var best check.TableFact
-	for _, t := range tables {
+	for _, t := range f.Tables {
 		if of(t) > of(best) && printable(t.Table) {
 			best = t
 		}
@@ -72,7 +72,20 @@ func tableRule(tables []check.TableFact, flag, event, sel, effect string, of fun
 	if of(best) == 0 {
 		return ""
 	}
-	return flag + " " + quote(fmt.Sprintf("%s(%s)%s%s", event, escapeGlob(best.Table), sel, effect))
+	return flag + " " + quote(fmt.Sprintf("%s(%s)%s=%s", event, escapeGlob(best.Table), sel, pastLeaseOf(best, f.Locks)))
+}
+
+// pastLeaseOf outlasts the lease under which a table is written: a rule that goes by the
+// ttl never fires where there is none.
+func pastLeaseOf(t check.TableFact, locks []check.LockFact) string {
+	l, _ := busiestLock(locks)
+	if i := slices.IndexFunc(locks, func(l check.LockFact) bool { return l.Lock == t.Lock }); i >= 0 {
+		l = locks[i]
+	}
+	if longestLease(l) == 0 {
+		return pastLease(l)
+	}
+	return "ttl+300ms"
 }
 
 // globKey is the lock's key as a rule's glob is matched against it: without the
@@ -104,10 +117,14 @@ func busiestLock(locks []check.LockFact) (check.LockFact, bool) {
 }
 
 // lockGlob is the lock's key, or the family that it shares with two others: a
-// lock for each order is seldom granted twice.
+// lock for each order is seldom granted twice. What names a row by its hash has
+// another name in the next run.
 func lockGlob(l check.LockFact, locks []check.LockFact) string {
 	key := globKey(l)
 	end := strings.LastIndexByte(key, ':') + 1
+	if ofRow(key) {
+		return escapeGlob(key[:end]) + "*"
+	}
 	kin := 0
 	for _, other := range locks {
 		if end > 0 && strings.HasPrefix(globKey(other), key[:end]) {
@@ -118,6 +135,13 @@ func lockGlob(l check.LockFact, locks []check.LockFact) string {
 		return escapeGlob(key[:end]) + "*"
 	}
 	return escapeGlob(key)
+}
+
+// ofRow reports whether a key names a row of Postgres by its hash.
+func ofRow(key string) bool {
+	hash := key[strings.LastIndexByte(key, ':')+1:]
+	_, err := strconv.ParseUint(hash, 16, 64)
+	return len(hash) == 16 && err == nil && (strings.HasPrefix(key, "lease:") || strings.HasPrefix(key, "row:"))
 }
 
 func afterGrant(l check.LockFact) string {

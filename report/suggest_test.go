@@ -40,6 +40,29 @@ func TestSuggest(t *testing.T) {
 			"--freeze-after 'tick(1.5s)#1-6=800ms'",
 			"--freeze-before 'release(l)#1-3=800ms'",
 		}},
+		{"no lifetime, and a table", check.Facts{Locks: []check.LockFact{lockOf("advisory:4711:7", 3, 0)},
+			Tables: []check.TableFact{{Table: "x", Writes: 2, Reads: 2}}}, []string{
+			"--freeze-before 'write(x)#*/20=800ms'",
+			"--stall-after 'acquire(advisory:4711:7)#1-3=800ms'",
+			"--freeze-after 'read(x)#1-6=800ms'",
+		}},
+		{"a table under a lock without a lifetime, beside one that has one", check.Facts{
+			Locks:  []check.LockFact{lockOf("a", 9, 2*half), lockOf("advisory:1", 3, 0)},
+			Tables: []check.TableFact{{Table: "x", Writes: 2, Lock: "advisory:1"}, {Table: "y", Reads: 2, Lock: "a"}}}, []string{
+			"--freeze-before 'write(x)#*/20=800ms'",
+			"--stall-after 'acquire(a)#1-3=ttl+20%'",
+			"--freeze-after 'read(y)#1-6=ttl+300ms'",
+		}},
+		{"a row by its hash", check.Facts{Locks: []check.LockFact{lockOf("lease:job_lease:50672fb86d19feb2", 3, half)}}, []string{
+			"--stall-after 'acquire(lease:job_lease:*)#1-3=ttl+20%'",
+			"--freeze-after 'tick(1.5s)#1-6=800ms'",
+			"--freeze-before 'release(lease:job_lease:*)#1-3=ttl+20%'",
+		}},
+		{"a key of Redis that is named alike", check.Facts{Locks: []check.LockFact{lockOf("lease:job:7", 3, half)}}, []string{
+			"--stall-after 'acquire(lease:job:7)#1-3=ttl+20%'",
+			"--freeze-after 'tick(1.5s)#1-6=800ms'",
+			"--freeze-before 'release(lease:job:7)#1-3=ttl+20%'",
+		}},
 		{"names that the grammar and the shell read", check.Facts{
 			Locks:  []check.LockFact{lockOf("bob's(*)", 3, half)},
 			Tables: []check.TableFact{{Table: `a\b`, Writes: 1}},

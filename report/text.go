@@ -78,7 +78,7 @@ func textExercised(p *page, r Run, o Outcome) {
 
 func exercised(r Run) string {
 	f := r.Result.Facts
-	said := fmt.Sprintf("%d of %s ended while held", f.EndedWhileHeld, many(f.Grants, "lease"))
+	said := endedOf(f)
 	if r.Elapsed > 0 {
 		said += " in " + span(r.Elapsed)
 	}

@@ -157,6 +157,9 @@ func (u RuleUse) whyHarmless(t tally, f check.Facts) string {
 	case len(t.reasons) > 0:
 		return said + ": " + because(t.reasons)
 	}
+	if leaseless(f) {
+		return said + "; no lock of these has a lease that could end: it lasts until it is given back, or its connection or transaction ends"
+	}
 	if held, unreleased := leases(f); unreleased > 0 {
 		return fmt.Sprintf("%s; of %s %d were not released while the record lasts, and none of those is known to have ended before its holder did",
 			said, many(held, "lease"), unreleased)

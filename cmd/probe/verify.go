@@ -59,7 +59,7 @@ func writeVerdicts(w io.Writer, run report.Run) error {
 	p, r, o := printer{w: w}, run.Result, run.Outcome()
 	p.line("%s (exit %d): %s", o.Word, o.Exit, o.Why)
 	f := r.Facts
-	p.line("%d ops, %d grants, %d refusals, %d sections, %d leases ended while held, %d overlaps",
+	p.line("%d ops, %d grants, %d refusals, %d sections, %d leases ended or locks lost while held, %d overlaps",
 		f.Ops, f.Grants, f.Refusals, f.Sections, f.EndedWhileHeld, len(f.Overlaps))
 	for _, v := range r.Verdicts {
 		p.verdict(v, run.AcceptedFor(v))
