@@ -37,10 +37,19 @@ func ParseInvariant(kind, sql string) (check.Invariant, error) {
 	if !slices.Contains(Kinds(), kind) {
 		return check.Invariant{}, fmt.Errorf("invariant kind %q: expected one of %s", kind, strings.Join(Kinds(), ", "))
 	}
+	inv, err := NewInvariant(kind, sql)
+	if err != nil {
+		return check.Invariant{}, fmt.Errorf("--%s %q: %w", kind, sql, err)
+	}
+	return inv, nil
+}
+
+// NewInvariant is [ParseInvariant] for a query that was typed at no flag: its error
+// names none. The kind is one of [Kinds].
+func NewInvariant(kind, sql string) (check.Invariant, error) {
 	q, err := parseQuery(sql)
 	if err != nil {
-		return check.Invariant{}, fmt.Errorf("--%s %q: %w; expected a query for one integer, such as 'SELECT value FROM counter WHERE id = 1'",
-			kind, sql, err)
+		return check.Invariant{}, fmt.Errorf("%w; expected a query for one integer, such as 'SELECT value FROM counter WHERE id = 1'", err)
 	}
 	return check.Invariant{Name: kind, Kind: kind, Query: q.text, Table: q.table, Column: q.column}, nil
 }
@@ -55,6 +64,28 @@ func ReadInvariant(ctx context.Context, databaseURL string, inv check.Invariant)
 
 // ReadInvariant is the function of that name.
 func (d Database) ReadInvariant(ctx context.Context, inv check.Invariant) (value int64, exists bool, err error) {
+	value, exists, err = d.read(ctx, inv)
+	if tableMissing(err) {
+		return 0, false, nil
+	}
+	return value, exists, err
+}
+
+// Lacks says in words what is not there of an invariant that does not exist.
+func (d Database) Lacks(ctx context.Context, inv check.Invariant) string {
+	_, _, err := d.read(ctx, inv)
+	if !tableMissing(err) {
+		return "there is no such row"
+	}
+	return "there is no such table"
+}
+
+func tableMissing(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == undefinedTable
+}
+
+func (d Database) read(ctx context.Context, inv check.Invariant) (value int64, exists bool, err error) {
 	conn, err := d.Connect(ctx)
 	if err != nil {
 		return 0, false, err
@@ -63,9 +94,6 @@ func (d Database) ReadInvariant(ctx context.Context, inv check.Invariant) (value
 	// Text format, since the query may give any type that spells an integer:
 	// sum() of a bigint is a numeric.
 	result := conn.PgConn().ExecParams(ctx, inv.Query, nil, nil, nil, nil).Read()
-	if pg := new(pgconn.PgError); errors.As(result.Err, &pg) && pg.Code == undefinedTable {
-		return 0, false, nil
-	}
 	if result.Err != nil {
 		return 0, false, fmt.Errorf("read %s %q: %w", inv.Kind, inv.Query, result.Err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,7 +24,7 @@ const readLimit = 30 * time.Second
 // judgeFlags are common to verify and report.
 func judgeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "history", Usage: "`FILE` that lockfaultd wrote; it may as well be the argument"},
+		&cli.StringFlag{Name: "history", Usage: "`FILE` that lockfaultd wrote, or its folder; it may as well be the argument"},
 		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where the invariants stand now"},
 		&cli.StringSliceFlag{Name: "counter", Usage: "`SQL` of a number that must move by what was acknowledged; repeatable"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "`SQL` of a fence, which must only rise; repeatable"},
@@ -56,12 +58,12 @@ func judge(c *cli.Context) (judged, error) {
 	if err != nil {
 		return judged{}, usageError{err}
 	}
-	path, err := historyOf(c)
+	path, typed, err := historyOf(c)
 	if err != nil {
 		return judged{}, usageError{err}
 	}
 	j := judged{accepted: known}
-	j.result, err = check.Stream(j.source(path), declared, func(header []check.Invariant) []check.Invariant {
+	j.result, err = check.Stream(j.source(path, typed), declared, func(header []check.Invariant) []check.Invariant {
 		all := merge(header, named)
 		if url := c.String("database"); url != "" {
 			j.unread = readEnds(c.Context, url, all)
@@ -71,7 +73,22 @@ func judge(c *cli.Context) (judged, error) {
 	if err != nil {
 		return judged{}, usageError{err}
 	}
+	adviseRecording(j.result.Counters, j.header.Invariants, named)
 	return j, nil
+}
+
+// adviseRecording says of counters that were named after the fact alone why they could
+// not be summed: a record keeps in clear only what tells the rows of its own.
+func adviseRecording(counters []check.Counter, recorded []history.Invariant, named []check.Invariant) {
+	for i := range counters {
+		c := &counters[i]
+		sameQuery := func(query string) bool { return query == c.Query }
+		late := slices.ContainsFunc(named, func(n check.Invariant) bool { return sameQuery(n.Query) }) &&
+			!slices.ContainsFunc(recorded, func(r history.Invariant) bool { return sameQuery(r.Query) })
+		if late && c.GivenUp != "" {
+			c.GivenUp += "; declare it while it is recorded, with --counter of lockfaultd run or under invariants in the --config of a daemon"
+		}
+	}
 }
 
 // run is what a report is made from, as far as the judge knows it.
@@ -80,28 +97,37 @@ func (j judged) run() report.Run {
 		Seed: j.header.Seed, Started: j.header.Started, Elapsed: j.elapsed}
 }
 
-// historyOf returns the file that was named, by the flag or as the argument.
-func historyOf(c *cli.Context) (string, error) {
+// historyOf returns the file that was named, by the flag or as the argument, and how
+// errors name it: as it was typed.
+func historyOf(c *cli.Context) (path, typed string, err error) {
 	path, args := c.String("history"), c.Args().Slice()
 	switch {
 	case len(args) > 1, len(args) == 1 && path != "":
-		return "", fmt.Errorf("%q: expected one history", args[len(args)-1])
+		return "", "", fmt.Errorf("%q: expected one history", args[len(args)-1])
 	case len(args) == 1:
-		return args[0], nil
+		return within(args[0]), args[0], nil
 	case path == "":
-		return "", fmt.Errorf("--history: expected the file history.jsonl of a run")
+		return "", "", fmt.Errorf("expected the file history.jsonl of a run, or its folder")
 	}
-	return path, nil
+	return within(path), "--history " + path, nil
+}
+
+// within is the history in a folder such as --out names, or the file itself.
+func within(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return filepath.Join(path, "history.jsonl")
+	}
+	return path
 }
 
 // source reads the file anew each time, and the first time keeps what a report lays
 // beside the verdicts.
-func (j *judged) source(path string) check.Source {
+func (j *judged) source(path, typed string) check.Source {
 	first := true
 	return func(take func(history.Entry) error) error {
 		f, err := os.Open(path)
 		if err != nil {
-			return fmt.Errorf("--history: %w", err)
+			return fmt.Errorf("%s: %w", typed, err)
 		}
 		defer f.Close()
 		keep := first
@@ -113,7 +139,7 @@ func (j *judged) source(path string) check.Source {
 			return take(e)
 		})
 		if err != nil {
-			return fmt.Errorf("--history %s: %w", path, err)
+			return fmt.Errorf("%s: %w", typed, err)
 		}
 		return nil
 	}
@@ -200,7 +226,7 @@ func readEnds(ctx context.Context, url string, invariants []check.Invariant) (un
 		case err != nil:
 			unread = append(unread, err.Error())
 		case !exists:
-			unread = append(unread, fmt.Sprintf("%s %q: there is no such row", inv.Kind, inv.Query))
+			unread = append(unread, fmt.Sprintf("%s %q: %s", inv.Kind, inv.Query, probe.Database{URL: url}.Lacks(ctx, *inv)))
 		}
 	}
 	return unread
