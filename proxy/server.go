@@ -59,6 +59,9 @@ func (s *Server) Desyncs() int64 { return s.desyncs.Load() }
 // Live counts the sessions that are open.
 func (s *Server) Live() int64 { return s.live.Load() }
 
+// Sessions counts the clients that were connected to their upstream so far.
+func (s *Server) Sessions() int { return int(s.sessions.Load()) }
+
 // Unreached lists the upstreams that were dialled and never reached, each with
 // the last error.
 func (s *Server) Unreached() []string {

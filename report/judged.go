@@ -51,6 +51,9 @@ func (r Run) notSeen() []string {
 	for _, u := range r.Unread {
 		lines = append(lines, "not read: "+u)
 	}
+	for _, u := range r.Result.Facts.Unmet {
+		lines = append(lines, r.unmet(u))
+	}
 	if n := r.Result.Facts.Unsettled; n > 0 {
 		lines = append(lines, fmt.Sprintf("ops without an answer, each of which may have happened: %d", n))
 	}

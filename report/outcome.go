@@ -130,6 +130,9 @@ func (r Run) whyCommand() string {
 
 func (r Run) whyInconclusive(gs []group, o Outcome) string {
 	var parts []string
+	if r.Result.Facts.Ops == 0 && r.Sessions == 0 {
+		parts = append(parts, "nothing was seen, so nothing was checked")
+	}
 	if o.LF401 && !r.expects("LF401") {
 		parts = append(parts, "the hazard was not exercised: "+nothingEnded(r.Result.Facts)+" while it was held")
 	}
@@ -159,7 +162,7 @@ func (r Run) whyHeld(gs []group) string {
 	why := "every check held"
 	switch f := r.Result.Facts; {
 	case f.Ops == 0:
-		why = "nothing was seen, so nothing was checked"
+		why = fmt.Sprintf("no lock and no use of a table was seen on %s, so nothing was checked", many(r.Sessions, "connection"))
 	case f.Grants == 0:
 		why += ", and no lock was seen"
 	case r.Unplanned && f.EndedWhileHeld == 0:
@@ -177,7 +180,7 @@ func (r Run) whyHeld(gs []group) string {
 	if turnedAway > 0 {
 		why += "; stale writes or claims refused: " + fmt.Sprint(turnedAway)
 	}
-	return why + whyAccepted(gs) + r.butUnproven()
+	return why + whyAccepted(gs) + r.butUnproven() + r.butUnmet()
 }
 
 // butUnproven says what a green run did not judge.

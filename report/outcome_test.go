@@ -45,7 +45,7 @@ func TestExitStatus(t *testing.T) {
 		{"exercised and held", exercisedRun(), 0, "every check held"},
 		{"a defence worked", fenced(), 0, "stale writes or claims refused: 6"},
 		{"a defence worked, some of it likely", with(fenced(), add(verdict("LF201", check.Likely, false, 2, ""))), 0, "stale writes or claims refused: 8"},
-		{"nothing seen", Run{Watching: true}, 0, "nothing was checked"},
+		{"nothing seen", Run{Watching: true}, 11, "nothing was seen, so nothing was checked"},
 		{"no lock seen", Run{Result: check.Result{Facts: check.Facts{Ops: 3}}}, 0, "every check held, and no lock was seen"},
 		{"internal", with(quiet(), internal), 1, "disk full"},
 		{"unreachable", with(quiet(), unreachable), 13, "connection refused"},

@@ -21,6 +21,8 @@ type Run struct {
 	CommandStatus int      // its exit status, 128+N when signal N ended it
 	TimedOut      bool     // it was ended because its time was up
 
+	Sessions int // connections of the command to its upstreams, through lockfaultd; 0: none, or not known
+
 	Interrupted bool     // somebody asked for the end before it came
 	Internal    error    // lockfaultd itself failed
 	Unreachable []string // upstreams that the command was pointed at and that could not be reached, with the reason

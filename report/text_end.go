@@ -165,8 +165,7 @@ func textEnd(p *page, r Run) {
 func textSuggest(p *page, r Run) {
 	rules := r.suggested()
 	if len(rules) == 0 {
-		p.put("to try", 0, "no lock was seen, so there is no rule to propose: does the command connect to the "+
-			"addresses that it is given in REDIS_URL and DATABASE_URL?")
+		p.put("to try", 0, "no lock was seen, so there is no rule to propose"+r.whyNoLock())
 		return
 	}
 	for i, rule := range rules {

@@ -256,6 +256,7 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	r.Seed, r.Repeat = w.setup.seed, w.repeat()
 	r.Watching = len(w.setup.rules) == 0
 	r.Elapsed = elapsed
+	r.Sessions = w.daemon.server.Sessions()
 	if n := w.daemon.server.Desyncs(); n > 0 {
 		r.Blind = append(r.Blind, fmt.Sprintf("desync: %d connections could not be followed to their end, and were passed on unread from there", n))
 	}

@@ -46,6 +46,7 @@ type carry struct {
 	figures   []*fenceTally
 	risings   []*rising
 	tables    map[string]*tableState
+	declared  map[string]*namedTable
 	strayed   map[string]int       // accepted writes by nobody for sure, by table
 	refused   map[string][]refusal // by process, its last refused writes of rows that it has not read again
 	later     []func()             // what is to be found once the whole is known
@@ -66,7 +67,7 @@ func newCarry(setup Setup, known *Survey) *carry {
 		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[staleID]*finding{}, cycles: map[cycleID]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
-		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}}
+		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}, declared: declaredTables(setup.Declarations)}
 	c.ledger.Learn(known.locks)
 	c.ledger.KeepGhosts()
 	for _, inv := range setup.Invariants {

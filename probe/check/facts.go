@@ -29,6 +29,9 @@ func (c *kase) countOp(op *lock.Op) {
 	if op.SQL != nil || op.Kind == lock.Commit {
 		c.countStatement(op)
 	}
+	if op.SQL != nil {
+		c.names(op.SQL)
+	}
 	if op.Guessed && op.Err != "NOSCRIPT" { // else it was only an attempt
 		if f.Guessed++; op.Term.ID != 0 {
 			f.Believed++
@@ -151,6 +154,7 @@ func (c *carry) sum() {
 		}
 	}
 	c.sumTables()
+	c.sumUnmet()
 	for table, n := range c.strayed {
 		if t := c.tables[table]; t != nil && t.first != 0 || c.ledger.Protected(table) {
 			f.Unattributed += n

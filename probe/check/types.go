@@ -153,6 +153,7 @@ type Facts struct {
 	Locks                 []LockFact
 	Tables                []TableFact
 	Unproven              []Unproven
+	Unmet                 []Unmet
 	Unattributed          int // accepted writes to protected tables that belong to no section for sure
 	Gaps                  int
 	Guessed               int // calls of scripts whose text was not seen, read off their arguments
