@@ -121,7 +121,7 @@ func (o *options) ruleFlags() []cli.Flag {
 	return append(out,
 		&cli.Uint64Flag{Name: "seed", Usage: "`N` makes every random choice; 0: choose one and print it", Destination: &o.seed, Category: "rules"},
 		&cli.IntFlag{Name: "max-frozen", Value: 1, Usage: "most processes frozen at a time", Destination: &o.maxFrozen, Category: "rules"},
-		&cli.DurationFlag{Name: "max-freeze", Usage: "longest freeze; unless given, 30s or twice the lease, whichever is more", Destination: &o.maxFreeze, Category: "rules"},
+		&cli.DurationFlag{Name: "max-freeze", Usage: "longest freeze", DefaultText: "30s or twice the lease, whichever is more", Destination: &o.maxFreeze, Category: "rules"},
 	)
 }
 
@@ -193,6 +193,7 @@ type setup struct {
 	decls      []lock.Declaration
 	rules      []fault.Rule
 	invariants []check.Invariant
+	typedAs    []string     // where each was typed, for errors
 	witness    string       // one of config.Witnesses
 	effects    bool         // what scripts do is told by witnesses alone
 	login      config.Login // of witnesses, for each Redis; without a password they have what the command has
@@ -298,9 +299,10 @@ func (o *options) addInvariants(s *setup) error {
 		for _, sql := range k.sqls {
 			inv, err := invariant(k.kind, sql)
 			if err != nil {
-				return err
+				return fmt.Errorf("--%s %q: %w", k.kind, sql, err)
 			}
 			s.invariants = append(s.invariants, inv)
+			s.typedAs = append(s.typedAs, fmt.Sprintf("--%s %q", k.kind, inv.Query))
 		}
 	}
 	return nil
@@ -317,9 +319,9 @@ func (o *options) addWitness(s *setup) error {
 // invariant wants a query of one column of one table, since only then can the
 // writes that make the number be told from others.
 func invariant(kind, sql string) (check.Invariant, error) {
-	inv, err := probe.ParseInvariant(kind, sql)
+	inv, err := probe.NewInvariant(kind, sql)
 	if err == nil && inv.Table == "" {
-		err = fmt.Errorf("--%s %q: expected SELECT COLUMN FROM TABLE [WHERE ...]: only then can writes of this number be told from others", kind, sql)
+		err = errors.New("expected SELECT COLUMN FROM TABLE [WHERE ...]: only then can writes of this number be told from others")
 	}
 	return inv, err
 }
@@ -343,10 +345,11 @@ func (o *options) addConfig(s *setup) error {
 	for _, i := range c.Invariants {
 		inv, err := invariant(i.Kind, i.Query)
 		if err != nil {
-			return fmt.Errorf("--config: invariant %s: %w", i.Name, err)
+			return fmt.Errorf("--config: %w", i.Mistake(err))
 		}
 		inv.Name, inv.Lock = i.Name, i.Lock
 		s.invariants = append(s.invariants, inv)
+		s.typedAs = append(s.typedAs, "--config: "+i.Place())
 	}
 	return nil
 }

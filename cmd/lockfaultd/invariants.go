@@ -20,6 +20,7 @@ const reading = 10 * time.Second
 // itself and not through the proxy. Its methods may be called concurrently.
 type invariants struct {
 	from  probe.Database
+	typed []string            // where each was typed, for errors
 	clock func() lock.Instant // nil: the run has not begun
 
 	mu   sync.Mutex
@@ -27,11 +28,11 @@ type invariants struct {
 	errs map[string]error
 }
 
-func newInvariants(list []check.Invariant, from probe.Database) (*invariants, error) {
+func newInvariants(list []check.Invariant, typed []string, from probe.Database) (*invariants, error) {
 	if len(list) > 0 && from.URL == "" {
-		return nil, usagef("--%s: no database to read it from; expected DATABASE_URL, PGHOST or --database", list[0].Kind)
+		return nil, usagef("%s: no database to read it from; expected DATABASE_URL, PGHOST or --database", typed[0])
 	}
-	return &invariants{from: from, list: list, errs: map[string]error{}}, nil
+	return &invariants{from: from, typed: typed, list: list, errs: map[string]error{}}, nil
 }
 
 // start takes the first readings. What cannot be read yet, since its table or
@@ -41,10 +42,24 @@ func (v *invariants) start(ctx context.Context) error {
 	for i, inv := range v.list {
 		v.read(ctx, i, false)
 		if err := v.errs[inv.Query]; probe.Refused(err) {
-			return usagef("--%s %q: %v", inv.Kind, inv.Query, err)
+			return usagef("%s: %v", v.typed[i], err)
 		}
 	}
 	return nil
+}
+
+// notes says of each number that is not there yet what is missing: the command may
+// make it, or its name is not spelled right.
+func (v *invariants) notes(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, reading)
+	defer cancel()
+	var out []string
+	for i, inv := range v.readings() {
+		if !inv.HasStart && v.errs[inv.Query] == nil {
+			out = append(out, fmt.Sprintf("%s: %s yet: it is read before the first write to it", v.typed[i], v.from.Lacks(ctx, inv)))
+		}
+	}
+	return out
 }
 
 // missing lists the tables whose first reading is still to be taken.
@@ -104,13 +119,17 @@ func (v *invariants) read(ctx context.Context, i int, end bool) {
 		v.fail(inv.Query, err)
 		return
 	}
+	lacks := ""
+	if end && !exists {
+		lacks = v.from.Lacks(ctx, inv)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.errs, inv.Query)
 	if end {
 		v.list[i].End, v.list[i].HasEnd = value, exists
 		if !exists {
-			v.errs[inv.Query] = errors.New("there is no such row")
+			v.errs[inv.Query] = errors.New(lacks)
 		}
 	} else {
 		v.list[i].Start, v.list[i].HasStart = value, exists

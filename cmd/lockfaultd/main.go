@@ -80,14 +80,14 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
 		DisableSliceFlagSeparator: true,
-		Flags:                     serve.serveFlags(),
+		Flags:                     append(serve.serveFlags(), cli.HelpFlag), // which the library adds only where help is no command of ours
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown command %q; expected run, explain, thaw or version, or flags alone to serve (see lockfaultd --help)", c.Args().First())
+				return usagef("unknown command %q; expected run, explain, thaw, version or help, or flags alone to serve (see lockfaultd --help)", c.Args().First())
 			}
 			return serveCommand(c.Context, serve, stderr)
 		},
-		Commands: []*cli.Command{runCommandOf(stdout, stderr), explainCommandOf(stdout), thawCommandOf(stderr), versionCommandOf(stdout), guardCommandOf()},
+		Commands: []*cli.Command{runCommandOf(stdout, stderr), explainCommandOf(stdout), thawCommandOf(stderr), versionCommandOf(stdout), helpCommandOf(), guardCommandOf()},
 	}
 	return app
 }
@@ -138,10 +138,17 @@ func thawCommandOf(stderr io.Writer) *cli.Command {
 				return err
 			}
 			n, err := freezer.Replay(journalDir(), logTo(stderr, false))
-			fmt.Fprintf(stderr, "lockfaultd: %d left frozen in the journal %s, let go\n", n, journalDir())
+			fmt.Fprintf(stderr, "lockfaultd: %s\n", thawed(n, journalDir()))
 			return err
 		},
 	}
+}
+
+func thawed(n int, journal string) string {
+	if n == 0 {
+		return "nothing to let go: no freeze of a dead lockfaultd is in force, by the journal " + journal
+	}
+	return fmt.Sprintf("let go %d that a dead lockfaultd had left frozen, by the journal %s", n, journal)
 }
 
 func versionCommandOf(stdout io.Writer) *cli.Command {
@@ -158,6 +165,33 @@ func versionCommandOf(stdout io.Writer) *cli.Command {
 			return nil
 		},
 	}
+}
+
+func helpCommandOf() *cli.Command {
+	return &cli.Command{
+		Name:         "help",
+		Usage:        "print the help of a command, or this one",
+		UsageText:    "lockfaultd help [COMMAND]\n\nExample:\n  lockfaultd help run",
+		OnUsageError: onUsageError,
+		Action: func(c *cli.Context) error {
+			if err := nothingBefore(c, "help"); err != nil {
+				return err
+			}
+			return help(c.Lineage()[1], c.Args().Slice())
+		},
+	}
+}
+
+func help(app *cli.Context, names []string) error {
+	switch {
+	case len(names) == 0:
+		return cli.ShowAppHelp(app)
+	case len(names) > 1:
+		return usagef("help: unexpected argument %q; it takes one command", names[1])
+	case app.App.Command(names[0]) == nil:
+		return usagef("help: unknown command %q; expected run, explain, thaw or version", names[0])
+	}
+	return cli.ShowCommandHelp(app, names[0])
 }
 
 // guardCommandOf is the process that thaws everything when the daemon dies. It

@@ -134,7 +134,7 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	if w.folder, err = openFolder(w.dir); err != nil {
 		return err
 	}
-	if w.invariants, err = newInvariants(w.setup.invariants, w.database()); err != nil {
+	if w.invariants, err = newInvariants(w.setup.invariants, w.setup.typedAs, w.database()); err != nil {
 		return err
 	}
 	if w.daemon, err = newDaemon(w.setup, upstreams(list), w.folder.history(), proxy.Wait, w.invariants.baseline, logTo(w.stderr, w.options.verbose)); err != nil {
@@ -143,6 +143,9 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	w.calm = context.AfterFunc(ctx, w.disarm)
 	if err := w.invariants.start(ctx); err != nil {
 		return errors.Join(err, w.daemon.close())
+	}
+	for _, n := range w.invariants.notes(ctx) {
+		fmt.Fprintf(w.stderr, "lockfaultd: %s\n", n)
 	}
 	w.invariants.clock = w.daemon.clock
 	w.daemon.engine.Await(w.invariants.missing()...)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -45,7 +46,19 @@ type Invariant struct {
 	Kind  string // "counter", "fence" or "monotone"
 	Query string // SQL that gives one number
 	Lock  string // key of the lock that guards it; "" when none was named
+
+	at *Error // its query's place
 }
+
+// Mistake is the error of a query that is no good, at its place in the file.
+func (i Invariant) Mistake(reason error) error {
+	e := *i.at
+	e.Reason = fmt.Sprintf("query of %s: %s", i.Name, reason)
+	return &e
+}
+
+// Place is where in the file the query stands: FILE:LINE:COLUMN.
+func (i Invariant) Place() string { return fmt.Sprintf("%s:%d:%d", i.at.File, i.at.Line, i.at.Column) }
 
 // Load reads the file at path. An error of its contents is an *[Error].
 func Load(path string) (*Config, error) {
@@ -147,6 +160,9 @@ func (r *reader) invariant(n ast.Node, known locks) Invariant {
 	}
 	if l := m.get("lock"); l != nil {
 		i.Lock = known.named(r, l).key
+	}
+	if r.err == nil {
+		i.at = r.errorAt(start(m.get("query")), "")
 	}
 	return i
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -51,8 +52,16 @@ func TestParse(t *testing.T) {
 			{Name: "fence", Kind: "fence", Query: "SELECT fence FROM counter WHERE id = 1"},
 		},
 	}
+	var places []string
+	for i := range got.Invariants {
+		places = append(places, got.Invariants[i].Place())
+		got.Invariants[i].at = nil
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if fmt.Sprint(places) != "[x.yaml:11:43 x.yaml:12:43]" {
+		t.Errorf("the queries stand at %v", places)
 	}
 }
 

@@ -42,15 +42,18 @@ func (r *reader) fail(n ast.Node, format string, args ...any) {
 }
 
 func (r *reader) failAt(t *token.Token, format string, args ...any) {
-	if r.err != nil {
-		return
+	if r.err == nil {
+		r.err = r.errorAt(t, fmt.Sprintf(format, args...))
 	}
-	e := &Error{File: r.name, Line: 1, Column: 1, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) errorAt(t *token.Token, reason string) *Error {
+	e := &Error{File: r.name, Line: 1, Column: 1, Reason: reason}
 	if t != nil && t.Position != nil {
 		e.Line, e.Column = t.Position.Line, t.Position.Column
 	}
 	e.Excerpt = excerpt(r.text, e.Line, e.Column)
-	r.err = e
+	return e
 }
 
 // hide keeps what may be a password in s out of the lines that an error shows.
