@@ -67,7 +67,7 @@ type keyState struct {
 
 type actorState struct {
 	open []*Term // but for those that span a transaction
-	// several: it has had two sections open at once that were not of one task
+	// several: it has had two sections open at once that were not of one task; see tasks
 	several  bool
 	parallel bool // it has written on two connections at once
 	// left are terms that were superseded and whose release was never asked
@@ -238,7 +238,7 @@ func (l *Ledger) leaves(label string, a *actorState) {
 	if AddressOnly(label) {
 		return
 	}
-	if a.several && len(l.tasks) < maxSurveyed {
+	if a.tasks() && len(l.tasks) < maxSurveyed {
 		l.tasks[label] = true
 	}
 	if a.parallel && len(l.parallel) < maxSurveyed {

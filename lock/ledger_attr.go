@@ -363,7 +363,7 @@ func (l *Ledger) byProcess(op *Op, open []*Term) Attribution {
 	}
 	a.acts(op)
 	switch conn := l.conns[op.Session]; {
-	case !a.several:
+	case !a.tasks():
 		return l.among(open, 0.90)
 	case len(open) == 1:
 		return Attribution{ID: innermost.ID, Confidence: 0.75}

@@ -219,14 +219,6 @@ func (l *Ledger) supersede(k *keyState, op *Op) {
 	}
 }
 
-func (a *actorState) leave(t *Term) {
-	a.several = true
-	a.left = append(a.left, t)
-	if len(a.left) > maxLeft {
-		a.left = a.left[1:]
-	}
-}
-
 // index makes a term findable by its key and its token.
 func (l *Ledger) index(k *keyState, t *Term) {
 	k.terms = append(k.terms, t)

@@ -49,7 +49,7 @@ func (l *Ledger) asked(t *Term, op *Op) {
 		t.Release, t.ReleaseAt = op, op.A
 	}
 	if a := l.actors[t.Actor]; a != nil {
-		a.left = without(a.left, t)
+		a.back(t)
 	}
 	l.end(t, op.A, Released)
 }
@@ -133,6 +133,11 @@ func (l *Ledger) replyRelease(op *Op) {
 	if own != nil && l.guessed(op) && (op.Outcome == Done || op.Outcome == NotHeld) {
 		l.asked(own, op)
 	}
+	l.gave(k, op, own)
+}
+
+// gave notes what a release was answered.
+func (l *Ledger) gave(k *keyState, op *Op, own *Term) {
 	switch {
 	case op.Outcome == NotHeld && own != nil:
 		l.found(own, op)

@@ -17,7 +17,7 @@ import "slices"
 
 // nest finds the section of the same task in which a new term was taken.
 func (l *Ledger) nest(a *actorState, conn *connState, t *Term) {
-	if a.several || AddressOnly(t.Actor) || len(t.Handed) > 0 {
+	if a.tasks() || AddressOnly(t.Actor) || len(t.Handed) > 0 {
 		return
 	}
 	var o *Term // the innermost that is the process's own
@@ -71,7 +71,7 @@ func (l *Ledger) within(t, other *Term) bool {
 
 // around1 returns the section around a term's, nil where that is not certain.
 func (l *Ledger) around1(t *Term) *Term {
-	if a := l.actors[t.Actor]; a == nil || a.several || a.parallel {
+	if a := l.actors[t.Actor]; a == nil || a.tasks() || a.parallel {
 		return nil
 	}
 	return t.outer

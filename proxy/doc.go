@@ -26,7 +26,8 @@
 // have ended, and Runner.Run when its workers have.
 //
 // What a witness tells of a call whose reply has gone on (late.go) changes what is
-// recorded of it, at the place that the call had, and nothing else.
+// recorded of it, at the place that the call had. Of the ledger it changes no more
+// than that a section has ended.
 //
 // The package understands no protocol (proxy/resp and proxy/pgwire do), makes
 // no rule (fault does), stops no process itself (freezer does) and judges

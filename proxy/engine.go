@@ -170,12 +170,13 @@ func (e *Engine) Reserve(c *conn, n int) (first uint64, actor string) {
 }
 
 // Amended takes an op of which more has come to be known than when it was shown,
-// or which comes to be known at all. It is too late for the ledger, which is told
-// of things in their order.
+// or which comes to be known at all. For most it is too late in the ledger, which is
+// told of things in their order.
 func (e *Engine) Amended(op *lock.Op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.clocks.place(op)
+	e.ledger.Told(op)
 	if op.Outcome == lock.Granted || op.Kind == lock.Store {
 		e.busy.Store(true)
 	}

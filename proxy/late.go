@@ -16,9 +16,9 @@ const (
 )
 
 // An owed is a call whose reply went on before all was known of it. Its ops are
-// held back from the record, and not from the client: what is told late changes
-// neither what rules have done nor what the ledger of the engine knows, but a
-// history that is judged has each op at its place.
+// held back from the record, and not from the client: what is told late does not
+// change what rules have done, and in the ledger of the engine it does no more than
+// end a section, but a history that is judged has each op at its place.
 type owed struct {
 	later wire.Later
 	look  *Look    // that was not given in time; nil: more comes to be known by other calls

@@ -176,3 +176,19 @@ func TestWaitingForWhatTellsTakesNoMemory(t *testing.T) {
 		t.Errorf("%v allocations for a command, %d calls wait", n, len(s.owes))
 	}
 }
+
+// A release that a witness tells of late ends its section.
+func TestAReleaseThatIsToldLateEndsItsSection(t *testing.T) {
+	e := engine(t)
+	c := e.Open(1, owner("a"))
+	taken := grant(1, "k")
+	e.Request(c, taken, false, 1)
+	e.Reply(c, taken, false, 1)
+	op := &lock.Op{Session: 1, Proto: lock.Redis, Kind: lock.Release, Key: "k", Guarded: true, Token: taken.Token, Outcome: lock.Done, A: 2, F: 2, R: 3}
+	if op.Seq, op.Actor = e.Reserve(c, 1); !e.ledger.HasOpen(c.actor.Label) {
+		t.Fatal("there is no section")
+	}
+	if e.Amended(op); e.ledger.HasOpen(c.actor.Label) {
+		t.Error("the section goes on")
+	}
+}
