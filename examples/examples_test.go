@@ -19,20 +19,38 @@ import (
 type believed struct {
 	Units      int64 `json:"units"`
 	Cents      int64 `json:"cents"`
+	Seats      int64 `json:"seats"`
 	TurnedAway int   `json:"turned_away"`
 	Errors     int   `json:"errors"`
 }
 
 func TestPythonLosesNothingWithoutFaults(t *testing.T) {
-	const python = "/usr/bin/python3"
-	if err := exec.Command(python, "-c", "import redis.asyncio, asyncpg").Run(); err != nil {
+	needPython(t)
+	losesNothing(t, "SELECT reserved FROM stock WHERE id = 1", fences, python, "python/stock.py")
+}
+
+func TestTasksLoseNothingWithoutFaults(t *testing.T) {
+	needPython(t)
+	losesNothing(t, "SELECT sum(ordered) FROM customers", []string{"GUARD=none", "GUARD=version"}, python, "python/orders.py")
+}
+
+func TestThreadsLoseNothingWithoutFaults(t *testing.T) {
+	needPython(t)
+	losesNothing(t, "SELECT taken FROM seats WHERE id = 1",
+		[]string{"LOCK=session", "LOCK=transaction", "LOCK=row", "LOCK=lease"}, python, "python/seats.py")
+}
+
+const python = "/usr/bin/python3"
+
+func needPython(t *testing.T) {
+	t.Helper()
+	if err := exec.Command(python, "-c", "import redis.asyncio, asyncpg, psycopg").Run(); err != nil {
 		missing := t.Skipf
 		if os.Getenv("CI") != "" {
 			missing = t.Fatalf
 		}
-		missing("%s has no redis or asyncpg (Debian: python3-redis python3-asyncpg): %v", python, err)
+		missing("%s lacks a module (Debian: python3-redis python3-asyncpg python3-psycopg): %v", python, err)
 	}
-	losesNothing(t, "SELECT reserved FROM stock WHERE id = 1", python, "python/stock.py")
 }
 
 func TestGoLosesNothingWithoutFaults(t *testing.T) {
@@ -40,23 +58,26 @@ func TestGoLosesNothingWithoutFaults(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "./go").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	losesNothing(t, "SELECT balance FROM account WHERE id = 1", program)
+	losesNothing(t, "SELECT balance FROM account WHERE id = 1", fences, program)
 }
 
-func losesNothing(t *testing.T, counter string, command ...string) {
+var fences = []string{"FENCE=none", "FENCE=write", "FENCE=claim"}
+
+// losesNothing runs the command in each of its forms, a setting in its environment.
+func losesNothing(t *testing.T, counter string, forms []string, command ...string) {
 	inv, err := probe.ParseInvariant(probe.CounterKind, counter)
 	if err != nil {
 		t.Fatal(err)
 	}
 	red, pg := testbed.Redis(t), testbed.Postgres(t)
-	for _, fence := range []string{"none", "write", "claim"} {
-		t.Run(fence, func(t *testing.T) {
-			env := append(os.Environ(), "REDIS_URL="+red.URL(), "DATABASE_URL="+pg.URL(), "FENCE="+fence,
-				"LEASE_MS=5000", "LEASE=5s", "CARRIER_MS=5", "CHECK=5ms", "DURATION_S=0.7", "DURATION=700ms")
+	for _, form := range forms {
+		t.Run(form, func(t *testing.T) {
+			env := append(os.Environ(), "REDIS_URL="+red.URL(), "DATABASE_URL="+pg.URL(), form,
+				"LEASE_MS=5000", "LEASE=5s", "CARRIER_MS=5", "BANK_MS=5", "PAYMENT_MS=5", "CHECK=5ms", "DURATION_S=0.7", "DURATION=700ms")
 			before := value(t, pg.URL(), inv)
 			sum := runThree(t, env, command)
 			change := value(t, pg.URL(), inv) - before
-			if sum.Errors != 0 || sum.TurnedAway != 0 || sum.Units+sum.Cents != change || change == 0 {
+			if sum.Errors != 0 || sum.TurnedAway != 0 || sum.Units+sum.Cents+sum.Seats != change || change == 0 {
 				t.Errorf("they believe %+v, the row rose by %d", sum, change)
 			}
 		})
@@ -86,6 +107,7 @@ func runThree(t *testing.T, env, command []string) (sum believed) {
 		}
 		sum.Units += b.Units
 		sum.Cents += b.Cents
+		sum.Seats += b.Seats
 		sum.TurnedAway += b.TurnedAway
 		sum.Errors += b.Errors
 	}
