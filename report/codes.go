@@ -30,7 +30,7 @@ func Codes() []Code {
 		{Code: "LF105", Name: "fence-regression", Class: "harm", Short: "a lower fence accepted after a higher one"},
 		{Code: "LF106", Name: "section-anomaly", Class: "harm", Short: "sections that no order explains, across rows", victims: true},
 		{Code: "LF107", Name: "released-before-commit", Class: "hazard", Short: "the lock let go before its transaction committed"},
-		{Code: "LF201", Name: "fence-rejected", Class: "good", Short: "a stale write was refused"},
+		{Code: "LF201", Name: "fence-rejected", Class: "good", Short: "a guard refused a write"},
 		{Code: "LF202", Name: "replayed-as-is", Class: "harm", Short: "a refused write sent again without a new read"},
 		{Code: "LF301", Name: "unsafe-release", Class: "harm", Short: "a release removed another holder's lock"},
 		{Code: "LF302", Name: "foreign-renew", Class: "harm", Short: "a renewal extended another holder's lock"},

@@ -136,6 +136,13 @@ func (g group) doubtful() bool {
 	return g.Harm && g.Level != string(check.Proven) && g.accepted == 0
 }
 
+// noDefence: a hazard under a code that is else a defence that worked. Whoever
+// expects the defence has not seen it.
+func (g group) noDefence() bool {
+	c, _ := lookup(g.Code)
+	return c.Class == string(check.Good) && g.Class != c.Class
+}
+
 // inconclusive: what by its nature says that it could not be told.
 func (g group) inconclusive() bool {
 	return g.Class == string(check.Inconclusive) && g.accepted == 0

@@ -171,16 +171,28 @@ func (r Run) whyHeld(gs []group) string {
 	if len(r.Expect) > 0 {
 		why += ", and " + strings.Join(titles(r.Expect), ", ") + " was found as expected"
 	}
-	turnedAway := 0
+	return why + whyRefused(gs) + whyAccepted(gs) + r.butUnproven() + r.butUnmet()
+}
+
+// whyRefused counts what guards turned away. What was a current holder's is no defence,
+// and is not to be read as one.
+func whyRefused(gs []group) (why string) {
+	stale, current := 0, 0
 	for _, g := range gs {
-		if g.Class == string(check.Good) {
-			turnedAway += g.Count
+		switch {
+		case g.Class == string(check.Good):
+			stale += g.Count
+		case g.noDefence():
+			current += g.Count
 		}
 	}
-	if turnedAway > 0 {
-		why += "; stale writes or claims refused: " + fmt.Sprint(turnedAway)
+	if stale > 0 {
+		why += "; stale writes or claims refused: " + fmt.Sprint(stale)
 	}
-	return why + whyAccepted(gs) + r.butUnproven() + r.butUnmet()
+	if current > 0 {
+		why += "; but the lock's current holder was refused " + times(current) + ", since its fence is not above the row's"
+	}
+	return why
 }
 
 // butUnproven says what a green run did not judge.
@@ -226,7 +238,7 @@ func (r Run) missing(gs []group) []string {
 	var out []string
 	for _, e := range r.Expect {
 		code := canonical(e)
-		found := slices.ContainsFunc(gs, func(g group) bool { return g.Code == code })
+		found := slices.ContainsFunc(gs, func(g group) bool { return g.Code == code && !g.noDefence() })
 		if !found {
 			out = append(out, code)
 		}

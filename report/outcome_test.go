@@ -31,6 +31,19 @@ func gap(r *Run)         { r.Gaps = 1 }
 func expect(codes ...string) func(*Run) { return func(r *Run) { r.Expect = codes } }
 func failOn(codes ...string) func(*Run) { return func(r *Run) { r.FailOn = codes } }
 
+// outage is a fence counter that was lost: every lawful write is refused.
+func outage(r *Run) {
+	for range 265 {
+		r.Result.Verdicts = append(r.Result.Verdicts, currentRefused(check.Likely))
+	}
+}
+
+func currentRefused(level check.Level) check.Verdict {
+	v := verdict("LF201", level, false, 1, "")
+	v.Class = check.Hazard
+	return v
+}
+
 // Every row of the table of exit statuses, and every pair of rows that can
 // meet, with the one that wins.
 func TestExitStatus(t *testing.T) {
@@ -46,6 +59,8 @@ func TestExitStatus(t *testing.T) {
 		{"a defence worked", fenced(), 0, "stale writes or claims refused: 6"},
 		{"a defence worked, some of it likely", with(fenced(), add(verdict("LF201", check.Likely, false, 2, ""))), 0, "stale writes or claims refused: 8"},
 		{"nothing seen", Run{Watching: true}, 11, "nothing was seen, so nothing was checked"},
+		{"current holders refused", with(exercisedRun(), outage), 0, "every check held; but the lock's current holder was refused 265 times, since its fence is not above the row's"},
+		{"stale and current holders refused", with(fenced(), outage), 0, "stale writes or claims refused: 6; but the lock's current holder was refused 265 times"},
 		{"no lock seen", Run{Result: check.Result{Facts: check.Facts{Ops: 3}}}, 0, "every check held, and no lock was seen"},
 		{"internal", with(quiet(), internal), 1, "disk full"},
 		{"unreachable", with(quiet(), unreachable), 13, "connection refused"},
@@ -102,6 +117,8 @@ func TestExitStatus(t *testing.T) {
 		{"not-exercised expected", with(armed(), expect("LF401")), 0, ""},
 		{"not-exercised expected, but it was", with(exercisedRun(), expect("LF401")), 10, ""},
 		{"a good code expected", with(fenced(), expect("LF201")), 0, ""},
+		{"a good code expected, but nobody was stale", with(exercisedRun(), outage, expect("LF201")), 10, "expected and not found: LF201"},
+		{"fail-on hazard, and current holders refused", with(exercisedRun(), func(r *Run) { r.Result.Verdicts = append(r.Result.Verdicts, currentRefused(check.Proven)) }, failOn("hazard")), 10, "LF201"},
 		{"a short counter beside an expected lost update", with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 0, ""))), 0, ""},
 		{"a short counter alone", with(lost(), func(r *Run) { r.Result.Verdicts = nil }, add(verdict("LF403", check.Proven, true, 0, ""))), 10, "LF403"},
 		{"a counter that ran ahead beside an expected lost update", with(lost(), expect("LF104"), add(verdict("LF403", check.Proven, true, 0, "")),

@@ -2,75 +2,10 @@ package check
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
-
-// rejections finds LF201: writes and claims of a term that a guard turned away.
-func (c *kase) rejections() {
-	for _, w := range c.writes {
-		if w.state != refused || !w.op.Term.Sure() || !c.dueOp(w.op) {
-			continue
-		}
-		guards := c.guards(w.op)
-		conflict := w.op.Verb == "INSERT" && !w.op.SQL.Returning
-		if len(guards) == 0 && w.op.Outcome != lock.Failed && !conflict {
-			continue
-		}
-		c.rejection(w, guards)
-	}
-	for _, op := range c.ops {
-		if op.Kind == lock.Commit && op.Outcome == lock.Failed && rejects(op.Err) && op.Term.Sure() && c.dueOp(op) {
-			c.rejection(&write{op: op}, nil)
-		}
-	}
-}
-
-func (c *kase) rejection(w *write, guards []lock.Cond) {
-	t := c.byID[w.op.Term.ID]
-	p := let("A be %s.", holder(t))
-	v := Verdict{Code: "LF201", Level: Likely, Terms: []lock.TermID{t.ID}}
-	if w.op.SQL != nil {
-		v.Table = lock.TableName(w.op.SQL.Table)
-	}
-	p.say("A's %s was answered at %s that it changed nothing (%s).", named(w.op), ms(w.op.R), refusalOf(w.op))
-	var by *write
-	var was *lock.Op // what had been read before an addition
-	for _, g := range guards {
-		if by = c.newer(w, g); by != nil {
-			p.say("Then its guard %s %s held no more, since %s had been accepted on the row before.", g.Column, g.Op, named(by.op))
-			v.Level = Proven
-			if a, _ := by.assigns(g.Column); a.HasDelta {
-				was = c.readOf(by, w, g)
-			}
-			break
-		}
-	}
-	if by == nil {
-		p.say("What it was refused for was not seen for certain before it.")
-	}
-	p.say("A stale holder was kept from writing: the defence worked.")
-	c.out.Facts.Rejected++
-	if by != nil {
-		c.emit(t.Lock, with(v, p), w.op, by.op, by.commit, was)
-		return
-	}
-	c.emit(t.Lock, with(v, p), w.op)
-}
-
-func with(v Verdict, p *proof) Verdict {
-	v.Proof = p.String()
-	return v
-}
-
-func refusalOf(op *lock.Op) string {
-	if op.Err != "" {
-		return op.Err
-	}
-	return fmt.Sprintf("%s 0", op.Verb)
-}
 
 // farBack is how many writes of a row are looked through for one that made a
 // guard false. It is mostly the last.

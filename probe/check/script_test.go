@@ -26,7 +26,7 @@ import (
 //	bypass lock:c DEL 300              of a lock's key, past the proxies
 //	read-back                          integers are as in a history that was read back
 //	end A 900                          all of A's sessions; @1: that of Postgres without @N
-//	want LF104 PROVEN harm x1          one verdict; none at all without such a line
+//	want LF104 PROVEN harm x1          one verdict; none at all without such a line; hazard, of one that else is good
 //	want deficit 1, want overlaps 2 ...figures
 //
 //	A acquire lock:c=tok 10-11         granted, or "refused", or "unread" (its answer was not understood); no-ttl, ttl=9, shared, member, verb=EVAL, until=1000
@@ -380,6 +380,9 @@ func summary(r Result) []string {
 		harm := ""
 		if v.Harm {
 			harm = " harm"
+		}
+		if _, class := about(v.Code); class == Good && v.Class != Good {
+			harm = " " + string(v.Class)
 		}
 		out = append(out, fmt.Sprintf("%s %s%s x%d", v.Code, v.Level, harm, v.Count))
 	}
