@@ -23,7 +23,7 @@ type MapEntry struct {
 	Sections int           // that were released by their holder
 	Length   Quantiles     // of those, from the grant's delivery to the release's request
 	Lifetime time.Duration // the longest that was asked for; 0: none
-	Margin   Quantiles     // what was left of the lease when the last write took effect; negative: it was over
+	Margin   Quantiles     // what was left of the lease when the last write took effect, or was refused; negative: it was over
 	Suffices time.Duration // the lifetime that would have sufficed for all that was seen; 0: not known
 }
 
@@ -67,6 +67,7 @@ type charted struct {
 type chartedTable struct {
 	Guarded
 	rows map[string]bool
+	put  map[string]bool // columns of which a write put a value, and did not only add to it or compare it
 }
 
 // A tableWrites is how many accepted writes a table had, by whom.
@@ -140,16 +141,17 @@ func (c *kase) chartTerm(t *lock.Term) {
 		e.length.add(t.ReleaseAt.Sub(t.Grant.D))
 	}
 	writes, unsafe := 0, false
-	var last *write
+	var last lock.Instant
 	for _, w := range c.writesIn(t) {
+		if w.state == refused { // a lifetime that had sufficed would have let it through
+			last = max(last, w.op.R)
+		}
 		if w.state != accepted {
 			continue
 		}
 		writes++
 		c.chartWrite(e, w)
-		if last == nil || w.hi > last.hi {
-			last = w
-		}
+		last = max(last, w.hi)
 		for _, a := range w.op.SQL.Set {
 			unsafe = unsafe || w.op.Verb != "INSERT" && !c.safeByItself(w, a)
 		}
@@ -173,7 +175,7 @@ func (c *kase) chartWrite(e *charted, w *write) {
 		if len(e.guards) >= mostGuarded {
 			return
 		}
-		g = &chartedTable{Guarded: Guarded{Table: name, Where: c.whereOf(w.op), Sure: 1}, rows: map[string]bool{}}
+		g = &chartedTable{Guarded: Guarded{Table: name, Where: c.whereOf(w.op), Sure: 1}, rows: map[string]bool{}, put: map[string]bool{}}
 		e.guards[name] = g
 	}
 	g.Writes++
@@ -185,19 +187,22 @@ func (c *kase) chartWrite(e *charted, w *write) {
 		if at, known := slices.BinarySearch(g.Columns, a.Column); !known && len(g.Columns) < mostChartColumns {
 			g.Columns = slices.Insert(g.Columns, at, a.Column)
 		}
+		if w.op.Verb != "INSERT" && !a.HasDelta && !c.versioned(w, a.Column) && len(g.put) < mostChartColumns {
+			g.put[a.Column] = true
+		}
 	}
 }
 
 // chartLease notes how much of the lease was left at the last write, and which
 // lifetime would have sufficed: each of them until it was set anew, and the last
 // until the last write, or else the release.
-func (c *kase) chartLease(e *charted, t *lock.Term, last *write) {
+func (c *kase) chartLease(e *charted, t *lock.Term, last lock.Instant) {
 	if t.Span != lock.LeaseSpan {
 		return
 	}
 	end := t.ReleaseAt
-	if last != nil {
-		end = last.hi
+	if last != 0 {
+		end = last
 	}
 	if end == 0 || end == lock.Never {
 		return
@@ -211,7 +216,7 @@ func (c *kase) chartLease(e *charted, t *lock.Term, last *write) {
 		from, left = op.F, lock.Lease(op, op.TTL).Earliest
 	}
 	e.needs(end.Sub(from))
-	if last != nil && left != lock.Never {
+	if last != 0 && left != lock.Never {
 		e.margin.add(left.Sub(end))
 	}
 }
@@ -265,7 +270,7 @@ func (c *carry) purpose(e *charted) (purpose string, declared bool, because stri
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.guards)) {
 		for _, column := range e.guards[name].Columns {
-			if c.dependent(columnOf{name, column}, true) == yes {
+			if e.guards[name].put[column] && c.dependent(columnOf{name, column}, true) == yes {
 				return "correctness", false, "its sections write " + name + "." + column + " from what they read"
 			}
 		}

@@ -55,13 +55,17 @@ type script struct {
 	kept  bool
 }
 
+func newScript() *script {
+	return &script{hash: lock.NewHasher([]byte("script")), lease: 500 * time.Millisecond, label: map[string]uint64{}}
+}
+
 func readScript(path string) (*script, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	s := &script{hash: lock.NewHasher([]byte("script")), lease: 500 * time.Millisecond, label: map[string]uint64{}}
+	s := newScript()
 	in := bufio.NewScanner(f)
 	for n := 1; in.Scan(); n++ {
 		text, _, _ := strings.Cut(in.Text(), "#")
