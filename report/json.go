@@ -204,7 +204,7 @@ type jsonOverlap struct {
 type jsonRule struct {
 	Text    string  `json:"text"`
 	Name    string  `json:"name,omitempty"`
-	Seen    int     `json:"seen"`
+	Seen    *int    `json:"seen"`
 	Could   int     `json:"could"`
 	Fired   int     `json:"fired"`
 	Section int     `json:"in_section"`
@@ -385,8 +385,11 @@ func (r Run) wall(i lock.Instant) string {
 
 func (r Run) toJSONRule(u RuleUse, o Outcome) jsonRule {
 	t := r.tallyOf(u)
-	j := jsonRule{Text: u.Text, Name: u.Name, Seen: u.Seen, Could: u.Could, Fired: u.Fired, Section: t.Section,
+	j := jsonRule{Text: u.Text, Name: u.Name, Could: u.Could, Fired: u.Fired, Section: t.Section,
 		Barred: u.Barred, Nearest: u.Nearest}
+	if u.Seen >= u.Fired { // else it was made from a history, which does not have it
+		j.Seen = &u.Seen
+	}
 	if o.LF401 {
 		j.WhyNot = u.why(t, r.Result.Facts)
 	}

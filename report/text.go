@@ -91,17 +91,25 @@ func exercised(r Run) string {
 	}
 	t := r.tallyAll()
 	said += fmt.Sprintf(". %d of %s landed inside a section.", t.Section, many(t.Total, "injection"))
-	if r.unexercised() {
+	switch {
+	case r.unexercised() && r.harmed():
+		said += " The hazard of a lease that ends was not exercised; the harm below came of something else."
+	case r.unexercised():
 		said += " The hazard was not exercised."
 	}
 	return said
+}
+
+// harmed reports whether harm was proven, whatever was exercised.
+func (r Run) harmed() bool {
+	return slices.ContainsFunc(r.Result.Verdicts, func(v check.Verdict) bool { return v.Harm && v.Level == check.Proven })
 }
 
 // used is one rule's figures.
 func used(u RuleUse, t tally) string {
 	said := []string{fmt.Sprintf("seen %d, fired %d, landed inside a section %d", u.Seen, u.Fired, t.Section)}
 	if u.Seen < u.Fired { // made from a history, which has what fired and not what was seen
-		said[0] = fmt.Sprintf("fired %d, landed inside a section %d", u.Fired, t.Section)
+		said[0] = fmt.Sprintf("fired %d, landed inside a section %d; how often it was seen is not in the history", u.Fired, t.Section)
 	}
 	if t.GaveUp > 0 {
 		said = append(said, fmt.Sprintf("the client gave up %s", times(t.GaveUp)))
@@ -181,7 +189,11 @@ func textTables(p *page, f check.Facts) {
 	}
 	p.list("tables", lines)
 	if f.Unattributed > 0 {
-		p.put("", 0, many(f.Unattributed, "write")+" to these tables belong to no section for sure")
+		belong := "belong"
+		if f.Unattributed == 1 {
+			belong = "belongs"
+		}
+		p.put("", 0, many(f.Unattributed, "write")+" to these tables "+belong+" to no section for sure")
 	}
 }
 

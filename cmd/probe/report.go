@@ -78,7 +78,6 @@ func rulesOf(injections []history.Injection) []report.RuleUse {
 		if at < 0 {
 			uses, at = append(uses, report.RuleUse{Text: in.Rule, Name: in.Name}), len(uses)
 		}
-		uses[at].Seen++
 		uses[at].Fired++
 	}
 	return uses

@@ -162,7 +162,7 @@ func (t *tally) judge(c *carry) {
 		return
 	}
 	v := Verdict{Code: "LF403", Level: Proven, Table: lock.TableName(t.inv.Table), Count: int(max(t.out.NetDeficit, -t.out.NetDeficit))}
-	p := let("S be the sum of the steps that were acknowledged on %s.%s, each what a section wrote less what it had read: %d.", t.inv.Table, t.inv.Column, t.out.Acknowledged)
+	p := let("S be the sum of the steps that were acknowledged on %s.%s, each what was written less what had been read for it: %d.", t.inv.Table, t.inv.Column, t.out.Acknowledged)
 	if t.out.Epochs > 0 {
 		p.say("The value was set anew %d times; S counts from the last of those, from %d.", t.out.Epochs, t.start)
 	}

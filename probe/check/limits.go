@@ -24,8 +24,8 @@ const (
 var boundWords = [bounds]string{
 	boundTerms:    "terms that went on for longer than the judge keeps ops: what is said of them is LIKELY at most",
 	boundHanging:  "ops without an answer that were forgotten after a long time: if they happened late, nothing was compared with them",
-	boundCluster:  "sections that met too many others to be put in every order: of those only pairs were judged",
-	boundOrders:   "groups of sections with too many orders to go through: of those only pairs were judged",
+	boundCluster:  "sections, or writers under no lock, that met too many others to be put in every order: only what two of them show for certain was judged, so a harm that takes more may be missed, and what is told is no less sure",
+	boundOrders:   "groups of them with too many orders to go through: of those only what two show for certain was judged, likewise",
 	boundLocks:    "terms of locks beyond the number that is told apart",
 	boundTables:   "writes of tables beyond the number that is remembered",
 	boundCells:    "cells beyond the number of which it is remembered what was in them",

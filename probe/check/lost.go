@@ -50,7 +50,7 @@ func (c *kase) over(t *lock.Term, at lock.Instant) bool { return t.Dead(at) || c
 // sentBeside says when a write was sent whose holder's lock has no lease that ends.
 func sentBeside(w *write, next *lock.Term) string {
 	if w.op.A > next.Grant.R {
-		return fmt.Sprintf("It was sent at %s, after B was granted (b: sent later).", ms(w.op.A))
+		return fmt.Sprintf("It was sent at %s, after B was granted: A had not noticed (kind b).", ms(w.op.A))
 	}
-	return fmt.Sprintf("It was sent at %s, when A may still have had the lock (a: in flight then).", ms(w.op.A))
+	return fmt.Sprintf("It was sent at %s, when A may still have had the lock: it was late on its way (kind a).", ms(w.op.A))
 }

@@ -10,8 +10,8 @@ import (
 // Of a lock without a lease no proof speaks of the end of one.
 func TestAProofOfALostLockNamesNoLease(t *testing.T) {
 	for name, c := range map[string]struct{ code, at, want string }{
-		"in flight":  {"LF103", "550:800-801", "It was sent at 550.000 ms, when A may still have had the lock (a: in flight then)."},
-		"sent later": {"LF103", "750:800-801", "It was sent at 750.000 ms, after B was granted (b: sent later)."},
+		"in flight":  {"LF103", "550:800-801", "It was sent at 550.000 ms, when A may still have had the lock: it was late on its way (kind a)."},
+		"sent later": {"LF103", "750:800-801", "It was sent at 750.000 ms, after B was granted: A had not noticed (kind b)."},
 	} {
 		path := filepath.Join(t.TempDir(), "script.txt")
 		text := "A lock advisory:42 10-11\nB lock advisory:42 600-601\nB unlock advisory:42 640-641\n" +

@@ -262,6 +262,11 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	} else if by := c.lostBy(a.term); by < a.write.lo {
 		t.say("A's lock had gone by %s, %s before its write was forwarded, since another was granted it.", ms(by), span(a.write.lo.Sub(by)))
 	}
+	for _, m := range []*rmw{a, b} {
+		if c.leftEarly(m) {
+			t.say("%s had released its lock before its transaction committed (LF107), which let the other read what was there before.", letter(m == a))
+		}
+	}
 	switch {
 	case p.sure && (c.readBefore(a, b) == perhaps || c.readBefore(b, a) == perhaps || c.explained(a, b) == maybe):
 		t.say("So it is in all of the orders that the intervals, the connections, the locks of rows and the values admit.")
@@ -275,6 +280,21 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 		t.say("The same holds between A and %d more.", n-1)
 	}
 	return t.String()
+}
+
+// leftEarly reports whether a section had certainly released its lock before what it wrote was
+// committed: that is where the cause lies then.
+func (c *kase) leftEarly(m *rmw) bool {
+	t := m.term
+	return t.Release != nil && t.Span != lock.TxSpan && m.write.commit != nil && m.write.op.Seq < t.Release.Seq &&
+		earlier(t.Release, m.write) == Proven && !c.guardedBeside(t, m.write, perhapsHeld)
+}
+
+func letter(first bool) string {
+	if first {
+		return "A"
+	}
+	return "B"
 }
 
 func (c *kase) blindProof(k cell, a, b *rmw, n int) string {
@@ -406,11 +426,15 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	if t.Span == lock.SessionSpan {
 		p.say("%s", sentBeside(first, next))
 	} else if first.op.A > t.LeaseEnd.Latest {
-		p.say("It was sent at %s, after A's lease had ended by %s (b: sent later).", ms(first.op.A), ms(t.LeaseEnd.Latest))
+		p.say("It was sent at %s, after A's lease had ended by %s: A had not noticed (kind b).", ms(first.op.A), ms(t.LeaseEnd.Latest))
 	} else {
-		p.say("It was sent at %s, when A's lease need not have ended yet (a: in flight then).", ms(first.op.A))
+		p.say("It was sent at %s, when A's lease need not have ended yet: it was late on its way, as a slow network alone can make it (kind a).", ms(first.op.A))
 	}
-	p.say("No lost update came of it that the record shows.")
+	if slices.ContainsFunc(list, func(s staleWrite) bool { return !onlyAdds(s.write.op) }) {
+		p.say("No lost update came of it that the record shows.")
+	} else {
+		p.say("It adds to what it finds, so no other's update can be lost by it, and for that it needs no fence.")
+	}
 	if level == Likely {
 		p.say("It goes back beyond what the judge keeps in mind, so this is not proven.")
 	}
@@ -426,6 +450,11 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	if len(c.staleOf) < mostFound {
 		c.staleOf[key] = f
 	}
+}
+
+// onlyAdds reports whether a statement changes what it finds by a difference, and no more.
+func onlyAdds(op *lock.Op) bool {
+	return op.Verb == "UPDATE" && !slices.ContainsFunc(op.SQL.Set, func(a lock.Assign) bool { return !a.HasDelta })
 }
 
 // lateAs says how late a write may have taken effect.
