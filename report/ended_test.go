@@ -74,6 +74,18 @@ func TestNoLeaseIsSpokenOfWhereThereIsNone(t *testing.T) {
 	}
 }
 
+func TestLostLocksInJSON(t *testing.T) {
+	var b strings.Builder
+	if err := JSON(&b, advisory(5)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"lost_while_held": 5`, `"lost": 5`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+}
+
 // Leases and what has none stand beside each other.
 func TestLeasesAndLocksWithoutOne(t *testing.T) {
 	r := advisory(2)

@@ -33,14 +33,24 @@ func TestAProofOfALostLockNamesNoLease(t *testing.T) {
 	}
 }
 
+// Whose lock was lost is to blame, although the lawful holder wrote last.
 func TestTheBlameForALostLockIsProven(t *testing.T) {
-	s, err := readScript("testdata/bad/LF104-advisory-lock-lost.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range Judge(s.in).Verdicts {
-		if v.Code == "LF104" && (!strings.Contains(v.Proof, "A's lock had gone by 601.000 ms, 199.000 ms before") || v.Terms[0] != 1) {
-			t.Errorf("%+v", v)
+	for code, want := range map[string]string{
+		"LF104": "A's lock had gone by 601.000 ms, 199.000 ms before",
+		"LF106": "Let A be term 1 of advisory:42 (A)",
+	} {
+		s, err := readScript("testdata/bad/" + code + "-advisory-lock-lost.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Judge(s.in)
+		if r.Facts.Lost != 1 || r.Facts.Locks[0].Lost != 1 {
+			t.Errorf("%+v", r.Facts)
+		}
+		for _, v := range r.Verdicts {
+			if v.Code == code && (!strings.Contains(v.Proof, want) || v.Terms[0] != 1) {
+				t.Errorf("%+v", v)
+			}
 		}
 	}
 }
