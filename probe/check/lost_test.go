@@ -54,3 +54,25 @@ func TestTheBlameForALostLockIsProven(t *testing.T) {
 		}
 	}
 }
+
+// Each proof about a lost lock stands on the ops that it cites.
+func TestTheCitedOpsOfALostLock(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*/*advisory*.txt")
+	if err != nil || len(paths) < 6 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		s, err := readScript(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range Judge(s.in).Verdicts {
+			if v.Level != Proven || v.Code == "LF403" {
+				continue
+			}
+			if r := alone(s.in, v, false); level(r, v.Code) != "every" {
+				t.Errorf("%s: %s is %s by the ops that it cites %v: %s", path, v.Code, level(r, v.Code), v.Ops, summary(r))
+			}
+		}
+	}
+}

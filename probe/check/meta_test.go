@@ -34,7 +34,7 @@ func alone(in Input, v Verdict, rows bool) Result {
 		again := *op
 		again.Term = lock.Attribution{}
 		ops[i] = &again
-		own := op.Proto == lock.Redis && slices.Contains(terms, op.Term.ID)
+		own := (op.Proto == lock.Redis || op.Span != lock.LeaseSpan) && slices.Contains(terms, op.Term.ID)
 		about := rows && (op.Proto == lock.Redis || op.SQL != nil && lock.TableName(op.SQL.Table) == v.Table)
 		keep[op.Seq] = own || about || slices.Contains(v.Ops, op.Seq)
 		if keep[op.Seq] && op.Tx != 0 {
