@@ -250,6 +250,14 @@ func (t Attribution) Of(id TermID) bool {
 	return id != 0 && (t.ID == id || slices.Contains(t.Within, id))
 }
 
+// Candidates lists the terms of one of which the op may be, the likeliest first.
+func (t Attribution) Candidates() []TermID {
+	if t.ID == 0 {
+		return nil
+	}
+	return append([]TermID{t.ID}, t.Also...)
+}
+
 // Sure reports whether the op certainly belongs to ID (0.9 or better), and with it
 // to every term of Within.
 func (t Attribution) Sure() bool { return t.ID != 0 && t.Confidence >= 0.9 && len(t.Also) == 0 }

@@ -48,6 +48,7 @@ func goldenRuns() map[string]Run {
 		"hostile":             hostile(),
 		"unproven":            unprovenRun(),
 		"mapped":              mapped(),
+		"either":              eitherRun(),
 		"accepted":            with(lost(), accept(Accepted{Code: "LF104", Lock: "lock:*", Reason: "known | since spring"}, Accepted{Code: "LF304", Lock: "x", Reason: "r"})),
 	}
 }
@@ -63,6 +64,20 @@ func unprovenRun() Run {
 			{Table: "jobs", Column: "state", Where: "id = ...", Writes: 1},
 		}
 	}, add(verdict("LF103", check.Proven, false, 6, "A's write was accepted.")))
+}
+
+// eitherRun is of a service with several tasks to a process: no write is one section's for sure.
+func eitherRun() Run {
+	return with(exercisedRun(), func(r *Run) {
+		r.Result.Counters, r.Result.Facts.Writes, r.Result.Facts.Unattributed = nil, 0, 641
+		r.Result.Facts.Tables = []check.TableFact{{Table: "orders", Columns: []string{"total"}, Numbers: []string{"total"}, Where: "id = ...", Perhaps: 641}}
+		r.Result.Facts.Either = []check.EitherFact{{Table: "orders", Writes: 32}}
+		r.Result.Map = []check.MapEntry{{Lock: "lock:order:*", Keys: 4, Guards: []check.Guarded{
+			{Table: "orders", Columns: []string{"total"}, Where: "id = ...", Rows: 4, Nobodys: 641, Perhaps: 641, Sure: 0.6},
+		}}}
+		r.Result.Verdicts = append(r.Result.Verdicts, check.Verdict{Code: "LF402", Class: check.Inconclusive, Level: check.Proven, Table: "orders", Count: 32,
+			Proof: "32 writes may be of several sections."})
+	})
 }
 
 // doubts is a run of which hardly anything is sure.

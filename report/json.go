@@ -185,6 +185,7 @@ type jsonTable struct {
 	Columns []string `json:"columns"`
 	Reads   int      `json:"reads"`
 	Writes  int      `json:"writes"`
+	Perhaps int      `json:"perhaps,omitempty"`
 	Lock    string   `json:"lock,omitempty"`
 	Fence   string   `json:"fence,omitempty"`
 }
@@ -362,7 +363,7 @@ func toJSONLock(l check.LockFact) jsonLock {
 }
 
 func toJSONTable(t check.TableFact) jsonTable {
-	return jsonTable{Table: t.Table, Columns: list(t.Columns), Reads: t.Reads, Writes: t.Writes, Lock: t.Lock, Fence: t.Fence}
+	return jsonTable{Table: t.Table, Columns: list(t.Columns), Reads: t.Reads, Writes: t.Writes, Perhaps: t.Perhaps, Lock: t.Lock, Fence: t.Fence}
 }
 
 func (r Run) toJSONOverlap(o check.Overlap) jsonOverlap {

@@ -81,7 +81,7 @@ func sortOf(m check.MapEntry) string {
 func mapLines(m check.MapEntry) []string {
 	var lines []string
 	for _, g := range m.Guards {
-		lines = append(lines, "guards "+guardLine(g))
+		lines = append(lines, verbOf(g)+guardLine(g))
 	}
 	if len(m.Guards) == 0 {
 		lines = append(lines, "guards no table that was seen to be written")
@@ -94,6 +94,14 @@ func mapLines(m check.MapEntry) []string {
 		lines = append(lines, lease)
 	}
 	return lines
+}
+
+// verbOf says that the lock guards a table, or that it may.
+func verbOf(g check.Guarded) string {
+	if g.Writes == 0 {
+		return "may guard "
+	}
+	return "guards "
 }
 
 // guardLine is one table, with how sure it is that the lock guards it.
@@ -110,6 +118,9 @@ func guardLine(g check.Guarded) string {
 		s += fmt.Sprintf(": all of %s", many(all, "write"))
 	} else {
 		s += fmt.Sprintf(": %d of %s, %d under other locks and %d under none for sure", g.Writes, many(all, "write"), g.Elsewhere, g.Nobodys)
+	}
+	if g.Perhaps > 0 {
+		s += fmt.Sprintf(", of which %d may be of its sections", g.Perhaps)
 	}
 	s += fmt.Sprintf("; confidence %.2f", g.Sure)
 	if g.Declared {
@@ -160,6 +171,7 @@ type jsonGuarded struct {
 	Writes    int      `json:"writes"`
 	Elsewhere int      `json:"elsewhere"`
 	Nobodys   int      `json:"nobodys"`
+	Perhaps   int      `json:"perhaps,omitempty"`
 	Sure      float64  `json:"sure"`
 	Declared  bool     `json:"declared"`
 }
@@ -176,7 +188,7 @@ type jsonSpread struct {
 func toJSONMap(m check.MapEntry) jsonMap {
 	return jsonMap{Lock: m.Lock, Keys: m.Keys, Sort: sortOf(m), Purpose: m.Purpose, Declared: m.Declared, Because: m.Because,
 		Guards: each(m.Guards, func(g check.Guarded) jsonGuarded {
-			return jsonGuarded{g.Table, list(g.Columns), g.Where, g.Rows, g.Writes, g.Elsewhere, g.Nobodys, g.Sure, g.Declared}
+			return jsonGuarded{g.Table, list(g.Columns), g.Where, g.Rows, g.Writes, g.Elsewhere, g.Nobodys, g.Perhaps, g.Sure, g.Declared}
 		}),
 		Sections: m.Sections, Length: spread(m.Length), LifetimeNs: int64(m.Lifetime), Margin: spread(m.Margin), SufficesNs: int64(sufficing(m))}
 }

@@ -150,7 +150,20 @@ func (r Run) whyInconclusive(gs []group, o Outcome) string {
 			parts = append(parts, g.title())
 		}
 	}
+	if len(parts) > 0 {
+		parts = append(parts, r.either()...)
+	}
 	return strings.Join(parts, "; ")
+}
+
+// either says how many writes may be of a section that was over, or of another, and
+// what decides it.
+func (r Run) either() (out []string) {
+	for _, e := range r.Result.Facts.Either {
+		out = append(out, fmt.Sprintf("%s to %s could be of several sections, one of which was over: "+
+			"name what must add up there with --counter, or the lock that protects it and the column of its fence with --lock 'KEY=%s.COLUMN'", many(e.Writes, "write"), e.Table, e.Table))
+	}
+	return out
 }
 
 // excused: an expected code that was proven too is no doubt at a lower level.

@@ -176,6 +176,9 @@ func textTables(p *page, f check.Facts) {
 	var lines []string
 	for _, t := range f.Tables {
 		line := fmt.Sprintf("%s: %s, %s", tableOf(t), many(t.Reads, "read"), many(t.Writes, "write"))
+		if t.Perhaps > 0 {
+			line += fmt.Sprintf(", %d more that may be of a section", t.Perhaps)
+		}
 		if t.Lock != "" {
 			line += ", under " + t.Lock
 		}

@@ -34,6 +34,7 @@ type halfSeen struct {
 	pending  []nobodys // of which it is not known yet that they were between those
 	nobodys  int       // of which it is
 	first    *lock.Op  // of those
+	either   either    // may be of a stale section, or of another
 	rows     int64     // that statements were answered to have written
 	unknown  int       // statements of which that is not told
 }
@@ -94,6 +95,10 @@ func (c *kase) noteWriter(b *halfSeen, w *write) {
 		b.to = max(b.to, w.op.Seq)
 		return
 	}
+	if w.op.Term.ID != 0 {
+		c.noteEither(b, w)
+		return
+	}
 	if cells, unclear := c.unclear(w); unclear {
 		b.pending = append(b.pending, nobodys{w.op, cells})
 	}
@@ -117,28 +122,20 @@ func (c *carry) countNobodys(b *halfSeen) {
 	})
 }
 
-// unclear reports whether a write that is no section's for sure may have harmed
-// one: it is of what sections write and by nobody who holds a lock, or of a section
-// whose lease may have been over. If cells are returned, it is so if a section wrote
-// one of those.
+// unclear reports whether a write of nobody's may have harmed a section: it is of what
+// sections write. If cells are returned, it is so if a section wrote one of those.
 func (c *kase) unclear(w *write) (cells []cell, is bool) {
-	if w.op.Verb == "INSERT" && !w.op.SQL.Upsert || c.lawless[w.op] {
-		return nil, false
-	}
 	table := lock.TableName(w.op.SQL.Table)
 	switch {
-	case w.op.Term.ID == 0 && w.row == unknownRow:
+	case w.op.Verb == "INSERT" && !w.op.SQL.Upsert, c.lawless[w.op]:
+		return nil, false
+	case w.row == unknownRow:
 		return nil, slices.ContainsFunc(c.setup.Declarations, func(d lock.Declaration) bool { return d.Table != "" && lock.TableName(d.Table) == table })
-	case w.op.Term.ID == 0:
-		for _, a := range w.op.SQL.Set {
-			cells = append(cells, cell{table, w.row, a.Column})
-		}
-		return cells, len(cells) > 0
 	}
-	return nil, slices.ContainsFunc(append([]lock.TermID{w.op.Term.ID}, w.op.Term.Also...), func(id lock.TermID) bool {
-		t := c.byID[id]
-		return t != nil && !t.Marker && (t.LeaseEnd.Earliest <= w.hi || c.grantedBefore(t, c.after(t), w.hi) != nil)
-	})
+	for _, a := range w.op.SQL.Set {
+		cells = append(cells, cell{table, w.row, a.Column})
+	}
+	return cells, len(cells) > 0
 }
 
 // after lists the terms of the same lock that were granted later.
@@ -154,6 +151,7 @@ func (c *carry) blindSpots() {
 		if c.countNobodys(b); b.nobodys*200 > b.accepted {
 			c.nobodys(k, b)
 		}
+		c.eitherOf(k, b)
 	}
 	for _, t := range c.setup.Tallies {
 		c.pastTheProxy(t)
@@ -183,11 +181,7 @@ func (c *carry) blindSpot(id lock.LockID, v Verdict, p *proof, cited ...*lock.Op
 
 func (c *carry) nobodys(k tableOf, b *halfSeen) {
 	p := let("T be the table %s, which sections write, and W be %s.", k.table, named(b.first))
-	if b.first.Term.ID == 0 {
-		p.say("Then W belongs to no section that was seen: no lock kept it out of one.")
-	} else {
-		p.say("Then W may be of term %d or of another one, one of which may have been stale: whose it was cannot be told.", b.first.Term.ID)
-	}
+	p.say("Then W belongs to no section that was seen: no lock kept it out of one.")
 	p.say("However it was accepted between writes of sections, and so were %d such writes of %d.", b.nobodys, b.accepted)
 	c.blindSpot(lock.LockID{}, Verdict{Level: Proven, Table: k.table, Count: b.nobodys}, p, b.first)
 }

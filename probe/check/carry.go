@@ -31,7 +31,9 @@ type carry struct {
 	staleOf   map[staleID]*finding // the LF103 of a term
 	out       Result
 	columns   map[columnOf]*columnState
-	fallen    map[columnOf]int  // fences that were too low
+	fallen    map[columnOf]int // fences that were too low
+	stepsOn   map[columnOf]*stepState
+	commonOf  map[tableRow]*commonLocks
 	numbers   map[columnOf]bool // integers that a section wrote after it had read them
 	looked    int               // reads gone through to find the bases of writes
 	settled   settlement
@@ -65,7 +67,7 @@ const (
 func newCarry(setup Setup, known *Survey) *carry {
 	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
 		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[staleID]*finding{}, cycles: map[cycleID]*finding{}, columns: map[columnOf]*columnState{},
-		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
+		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, stepsOn: map[columnOf]*stepState{}, commonOf: map[tableRow]*commonLocks{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
 		rowLocks: map[cell][]lock.LockID{}, highest: map[lockRow]fenced{}, tables: map[string]*tableState{}, strayed: map[string]int{}, declared: declaredTables(setup.Declarations)}
 	c.ledger.Learn(known.locks)
@@ -182,14 +184,15 @@ func (c *carry) purposeOf(key string) (purpose string, declared bool) {
 // A finding is a verdict before the whole history is known.
 type finding struct {
 	Verdict
-	id      lock.LockID
-	from    lock.Instant  // of the first op that it cites
-	guessed bool          // it cites an op that was guessed
-	unless  func() bool   // it does not hold if this does, once the whole is known
-	filed   int           // how many of its kind were filed with it
-	into    *finding      // the one that counts it, where there were too many
-	doubt   func() string // why it is no more than LIKELY, once the whole is known; "" if nothing is
-	more    string        // to be said, with the count, of a pile of several
+	id       lock.LockID
+	from     lock.Instant   // of the first op that it cites
+	guessed  bool           // it cites an op that was guessed
+	unless   func() bool    // it does not hold if this does, once the whole is known
+	filed    int            // how many of its kind were filed with it
+	into     *finding       // the one that counts it, where there were too many
+	doubt    func() string  // why it is no more than LIKELY, once the whole is known; "" if nothing is
+	likelier func(*Verdict) // what the whole tells of whose it is
+	more     string         // to be said, with the count, of a pile of several
 }
 
 // perLock is how many verdicts of one code and level a lock gets; further ones
@@ -322,6 +325,9 @@ func (c *carry) finished(f *finding) Verdict {
 			v.Level = Likely
 			v.Proof += " " + doubt + ", so this is not proven."
 		}
+	}
+	if f.likelier != nil {
+		f.likelier(&v)
 	}
 	if f.more != "" && v.Count > 1 {
 		v.Proof += " " + fmt.Sprintf(f.more, v.Count)

@@ -75,7 +75,7 @@ type remembered struct {
 func newRemembered(clocks []Clock) *remembered {
 	r := &remembered{clocks: map[string][]Clock{}, ended: map[uint64]lock.Instant{}, lastAsked: map[string]*lock.Op{}, hanging: map[hangID]bool{}, unheard: map[string]map[lock.LockID]*lock.Op{}, guardings: map[cell][]guarding{},
 		steps: map[columnOf]map[int64]int{}, blind: map[tableOf]*halfSeen{}, calls: map[lock.LockID]*calling{},
-		mapped: chartBook{entries: map[lock.LockID]*charted{}, tables: map[string]*tableWrites{}}}
+		mapped: chartBook{entries: map[lock.LockID]*charted{}, perhaps: map[lock.LockID]map[string]*chartedTable{}, tables: map[string]*tableWrites{}}}
 	for _, k := range clocks {
 		r.clocks[k.Upstream] = append(r.clocks[k.Upstream], k)
 	}

@@ -137,6 +137,7 @@ func (c *kase) judge() {
 	c.collect()
 	c.findClusters()
 	c.lostUpdates()
+	c.perhapsLost()
 	c.replays()
 	c.staleWrites()
 	c.unproven()

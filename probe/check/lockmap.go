@@ -36,7 +36,8 @@ type Guarded struct {
 	Writes    int      // accepted ones, of this lock's sections for sure
 	Elsewhere int      // of other locks' sections for sure, and none of this one's
 	Nobodys   int      // of no section for sure
-	Sure      float64  // the lowest confidence of those that count as this lock's
+	Perhaps   int      // of those, the ones that may be of this lock's
+	Sure      float64  // the lowest confidence of those that count as this lock's, else of those that may be
 	Declared  bool     // the lock was declared to protect it
 }
 
@@ -66,8 +67,9 @@ type charted struct {
 
 type chartedTable struct {
 	Guarded
-	rows map[string]bool
-	put  map[string]bool // columns of which a write put a value, and did not only add to it or compare it
+	rows  map[string]bool
+	put   map[string]bool // columns of which a write put a value, and did not only add to it or compare it
+	least float64         // the lowest confidence of those that may be of the lock's sections
 }
 
 // A tableWrites is how many accepted writes a table had, by whom.
@@ -84,6 +86,7 @@ func (c *kase) chart() {
 			t.sure++
 		} else {
 			t.nobodys++
+			c.chartPerhaps(w)
 		}
 	}
 	for _, t := range c.all {
@@ -97,6 +100,7 @@ func (c *kase) chart() {
 type chartBook struct {
 	entries map[lock.LockID]*charted // by shape
 	order   []lock.LockID
+	perhaps map[lock.LockID]map[string]*chartedTable // by shape: see chartPerhaps
 	tables  map[string]*tableWrites
 }
 
@@ -169,24 +173,13 @@ func one(yes bool) int {
 }
 
 func (c *kase) chartWrite(e *charted, w *write) {
-	name := lock.TableName(w.op.SQL.Table)
-	g := e.guards[name]
+	g := c.chartTable(e.guards, w)
 	if g == nil {
-		if len(e.guards) >= mostGuarded {
-			return
-		}
-		g = &chartedTable{Guarded: Guarded{Table: name, Where: c.whereOf(w.op), Sure: 1}, rows: map[string]bool{}, put: map[string]bool{}}
-		e.guards[name] = g
+		return
 	}
 	g.Writes++
 	g.Sure = min(g.Sure, w.op.Term.Confidence)
-	if w.row != unknownRow && len(g.rows) < mostChartRows {
-		g.rows[w.row] = true
-	}
 	for _, a := range w.op.SQL.Set {
-		if at, known := slices.BinarySearch(g.Columns, a.Column); !known && len(g.Columns) < mostChartColumns {
-			g.Columns = slices.Insert(g.Columns, at, a.Column)
-		}
 		if w.op.Verb != "INSERT" && !a.HasDelta && !c.versioned(w, a.Column) && len(g.put) < mostChartColumns {
 			g.put[a.Column] = true
 		}
@@ -238,6 +231,7 @@ func (c *carry) lockMap() []MapEntry {
 		}
 		m.Sort = c.sortOf(e.id)
 		m.Purpose, m.Declared, m.Because = c.purpose(e)
+		e.join(c.mapped.perhaps[shape])
 		for _, name := range slices.Sorted(maps.Keys(e.guards)) {
 			m.Guards = append(m.Guards, c.guarded1(e, e.guards[name]))
 		}
@@ -250,6 +244,9 @@ func (c *carry) lockMap() []MapEntry {
 func (c *carry) guarded1(e *charted, t *chartedTable) Guarded {
 	g, all := t.Guarded, c.mapped.table(t.Table)
 	g.Rows, g.Elsewhere, g.Nobodys = len(t.rows), max(0, all.sure-g.Writes), all.nobodys
+	if g.Writes == 0 {
+		g.Sure = t.least
+	}
 	g.Declared = slices.ContainsFunc(c.setup.Declarations, func(d lock.Declaration) bool {
 		return d.Table != "" && lock.TableName(d.Table) == t.Table && d.Covers(e.id.Key)
 	})

@@ -103,7 +103,12 @@ func (c *kase) lostIn(list []*rmw, on *premise) {
 
 // pairOf judges two read-modify-writes that overlap.
 func (c *kase) pairOf(a, b *rmw) (pair, bool) {
-	if sameSection(a.write, b.write) || a.copy && b.copy && a.put().Same(b.put()) {
+	return c.pairBy(a, b, func() bool { return sameSection(a.write, b.write) })
+}
+
+// pairBy does so, but for those that are of one section.
+func (c *kase) pairBy(a, b *rmw, together func() bool) (pair, bool) {
+	if together() || a.copy && b.copy && a.put().Same(b.put()) {
 		return pair{}, false
 	}
 	ab, ba := c.readBefore(a, b), c.readBefore(b, a)

@@ -10,7 +10,7 @@ import (
 // A tableState is what is carried of one table.
 type tableState struct {
 	fact    TableFact
-	first   uint64 // the Seq of the first write that a section made of it, or tried to; 0: none did
+	first   uint64 // the Seq of the first write that a section made of it, or tried to, or may have; 0: none did
 	locks   map[string]int
 	columns []columnUse
 }
@@ -60,6 +60,9 @@ func (c *kase) tableFacts() {
 				c.strayed[table]++
 			}
 		}
+		if w.state == accepted && w.op.Term.ID != 0 && !w.op.Term.Sure() {
+			c.perhapsOf(w)
+		}
 		if w.state != accepted && w.state != refused || !w.op.Term.Sure() {
 			continue
 		}
@@ -86,6 +89,25 @@ func (c *kase) tableWrite(s *tableState, w *write) {
 	if name := c.byID[w.op.Term.ID].Lock.String(); s.locks[name] > 0 || len(s.locks) < mostTables {
 		s.locks[name]++
 	}
+	c.usedBy(s, w)
+}
+
+// perhapsOf notes a write that may be of a section.
+func (c *kase) perhapsOf(w *write) {
+	s := c.tableState(w.op.SQL.Table)
+	if s == nil {
+		c.meet(boundTables)
+		return
+	}
+	if s.first == 0 || w.op.Seq < s.first {
+		s.first = w.op.Seq
+	}
+	s.fact.Perhaps++
+	c.usedBy(s, w)
+}
+
+// usedBy notes which columns a write set.
+func (c *kase) usedBy(s *tableState, w *write) {
 	for i, a := range w.op.SQL.Set {
 		u := s.use(a.Column)
 		if u == nil {

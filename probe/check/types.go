@@ -154,7 +154,8 @@ type Facts struct {
 	Tables                []TableFact
 	Unproven              []Unproven
 	Unmet                 []Unmet
-	Unattributed          int // accepted writes to protected tables that belong to no section for sure
+	Either                []EitherFact // by table
+	Unattributed          int          // accepted writes to protected tables that belong to no section for sure
 	Gaps                  int
 	Guessed               int // calls of scripts whose text was not seen, read off their arguments
 	Believed              int // of those, the ones that carry the token of a lock on their key
@@ -171,6 +172,13 @@ type Unproven struct {
 	Where         string // how its row is chosen: "id = ..."; "" if by nothing
 	Writes        int    // those by a term whose lease was over, or after the next grant
 	Number        bool   // some were integers
+}
+
+// An EitherFact is a table to which writes were accepted that may be of a section that
+// was over by then, or of another one.
+type EitherFact struct {
+	Table  string
+	Writes int
 }
 
 // An Overlap is a stretch in which two terms of one lock were both in their
@@ -203,6 +211,7 @@ type TableFact struct {
 	Numbers       []string // of those, the integers that sections read and wrote, or added to
 	Where         string   // how the first write of one chose its row: "id = ..."
 	Reads, Writes int
+	Perhaps       int    // accepted writes that may be of a section, and of none for sure
 	Lock          string // the lock under which it is written most
 	Fence         string // its fence column, declared or learned
 }
