@@ -257,7 +257,7 @@ func (c *kase) overlap(a, b *lock.Term, o Overlap) {
 		default:
 			p.say("However the lock is to admit one at a time.")
 		}
-		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant, c.toldBefore(a), c.lastAct(a), c.lastAct(b)}
+		return p, Verdict{Terms: []lock.TermID{a.ID, b.ID}}, []*lock.Op{a.Grant, b.Grant, c.toldBefore(a), c.lastAct(a), c.lastAct(b), a.Release, b.Release}
 	})
 	if removedByAnother(a) && a.Released.F <= b.Grant.R {
 		c.follows(m, level)

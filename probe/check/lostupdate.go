@@ -221,7 +221,7 @@ func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 		}
 	}
 	x, y := first.x, first.y
-	cited := []*lock.Op{x.read.op, x.write.op, x.write.commit, y.write.op, y.write.commit, c.firstOf(x.read)}
+	cited := []*lock.Op{x.read.op, x.write.op, x.write.commit, y.write.op, y.write.commit, c.firstOf(x.read), heldBySession(x.term), heldBySession(y.term)}
 	if y.read != nil {
 		cited = append(cited, y.read.op, c.firstOf(y.read))
 	}
@@ -230,6 +230,15 @@ func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 		carried := c.carry
 		f.unless = func() bool { return !carried.holds(on) }
 	}
+}
+
+// heldBySession returns the grant of a lock that a session holds: without it, nothing says that
+// the session's statements are the term's.
+func heldBySession(t *lock.Term) *lock.Op {
+	if t.Span != lock.SessionSpan {
+		return nil
+	}
+	return t.Grant
 }
 
 // cycle notes that a write is part of a cycle, on a premise.
