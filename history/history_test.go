@@ -67,7 +67,7 @@ func anyOp() *rapid.Generator[*lock.Op] {
 			Proto: lock.Redis, Kind: rapid.SampledFrom([]lock.Kind{lock.Acquire, lock.Write, lock.Commit}).Draw(t, "kind"), Verb: name(t, "verb"),
 			DB: rapid.IntRange(0, 15).Draw(t, "db"), Key: string(rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(t, "key")),
 			NX: rapid.Bool().Draw(t, "nx"), Guarded: rapid.Bool().Draw(t, "guarded"), Guessed: rapid.Bool().Draw(t, "guessed"), TTL: time.Duration(at("ttl")), Coarse: rapid.Bool().Draw(t, "coarse"), FenceKey: name(t, "fence key"),
-			SQL: anyStatement().Draw(t, "sql"), Tx: n("tx"), Implicit: rapid.Bool().Draw(t, "implicit"), Savepoint: rapid.Bool().Draw(t, "savepoint"), Since: n("since"),
+			SQL: anyStatement().Draw(t, "sql"), Path: name(t, "path"), Tx: n("tx"), Implicit: rapid.Bool().Draw(t, "implicit"), Savepoint: rapid.Bool().Draw(t, "savepoint"), Since: n("since"),
 			Rows: rapid.Int64().Draw(t, "rows"), Err: name(t, "err"), Outcome: rapid.SampledFrom([]lock.Outcome{lock.Pending, lock.Done, lock.Unknown}).Draw(t, "outcome"),
 			A: at("a"), F: at("f"), R: at("r"), D: at("d"), Z: at("z"),
 		}

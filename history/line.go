@@ -47,6 +47,7 @@ type opLine struct {
 	Coarse   bool          `json:"coarse,omitempty"`
 
 	SQL       *statement `json:"sql,omitempty"`
+	Path      string     `json:"path,omitempty"`
 	Tx        uint64     `json:"tx,omitempty"`
 	Snapshot  bool       `json:"snapshot,omitempty"`
 	Implicit  bool       `json:"implicit,omitempty"`
@@ -127,7 +128,7 @@ func encode(op *lock.Op, keep kept) opLine {
 		DB: op.DB, Key: op.Key, NX: op.NX, Guarded: op.Guarded, Guessed: op.Guessed, Racy: op.Racy, Token: op.Token.Hash, Number: op.Token.IsInt, TTL: op.TTL,
 		Until: op.Until, Evidence: op.Evidence, Shared: op.Shared, Member: op.Member, Depth: op.Depth, All: op.All, Span: op.Span,
 		FenceKey: op.FenceKey, Fence: number(op.Fence, op.HasFence), Coarse: op.Coarse,
-		Tx: op.Tx, Snapshot: op.Snapshot, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
+		Path: op.Path, Tx: op.Tx, Snapshot: op.Snapshot, Implicit: op.Implicit, Savepoint: op.Savepoint, Since: op.Since, Tables: op.Tables, Rows: op.Rows, Err: op.Err,
 		Outcome: op.Outcome, A: op.A, F: op.F, R: op.R, D: op.D, Z: op.Z,
 	}
 	if !utf8.ValidString(op.Key) {
@@ -163,7 +164,7 @@ func (l opLine) op() *lock.Op {
 		DB: l.DB, Key: l.Key, NX: l.NX, Guarded: l.Guarded, Guessed: l.Guessed, Racy: l.Racy, Token: lock.Value{Hash: l.Token, IsInt: l.Number}, TTL: l.TTL,
 		Until: l.Until, Evidence: l.Evidence, Shared: l.Shared, Member: l.Member, Depth: l.Depth, All: l.All, Span: l.Span,
 		FenceKey: l.FenceKey, Coarse: l.Coarse,
-		Tx: l.Tx, Snapshot: l.Snapshot, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
+		Path: l.Path, Tx: l.Tx, Snapshot: l.Snapshot, Implicit: l.Implicit, Savepoint: l.Savepoint, Since: l.Since, Tables: l.Tables, Rows: l.Rows, Err: l.Err,
 		Outcome: l.Outcome, A: l.A, F: l.F, R: l.R, D: l.D, Z: l.Z,
 	}
 	if b, err := hex.DecodeString(l.KeyHex); err == nil && l.KeyHex != "" {

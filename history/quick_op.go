@@ -137,32 +137,35 @@ func (q *quick) statementOf(op *lock.Op, key []byte) bool {
 		q.at(30)
 		op.SQL = &lock.Statement{}
 		q.object(func(key []byte) { q.statement(op.SQL, key) })
-	case "tx":
+	case "path":
 		q.at(31)
+		op.Path = q.name()
+	case "tx":
+		q.at(32)
 		op.Tx = q.count()
 	case "snapshot":
-		q.at(32)
+		q.at(33)
 		op.Snapshot = q.yes()
 	case "implicit":
-		q.at(33)
+		q.at(34)
 		op.Implicit = q.yes()
 	case "savepoint":
-		q.at(34)
+		q.at(35)
 		op.Savepoint = q.yes()
 	case "since":
-		q.at(35)
+		q.at(36)
 		op.Since = q.count()
 	case "tables":
-		q.at(36)
+		q.at(37)
 		op.Tables = q.names()
 	case "rows":
-		q.at(37)
+		q.at(38)
 		op.Rows = q.integer()
 	case "row":
-		q.at(38)
+		q.at(39)
 		q.list(func() { op.Row = append(op.Row, q.cell()) })
 	case "err":
-		q.at(39)
+		q.at(40)
 		op.Err = q.name()
 	default:
 		return false

@@ -138,6 +138,11 @@ type Op struct {
 	Kind     Kind     //
 	Verb     string   // the wire's own word, in capitals: SET, EVALSHA, UPDATE, COMMIT
 
+	// Of what names a table without its schema: stands for the search path by which its
+	// session finds that, "" for the default one. Ops of different ones may be of
+	// different tables of one name, or have different locks of one Key.
+	Path string
+
 	// A lock's. For Postgres Key names what is locked: advisory:42 (advisory:1:2 for
 	// two ints), table:NAME, row:TABLE:HASH or lease:TABLE:HASH, where HASH stands
 	// for the conditions that choose the row; with ? in place of a number or a HASH

@@ -192,6 +192,7 @@ type finding struct {
 	into     *finding       // the one that counts it, where there were too many
 	doubt    func() string  // why it is no more than LIKELY, once the whole is known; "" if nothing is
 	likelier func(*Verdict) // what the whole tells of whose it is
+	apart    bool           // it may be of tables of several schemas
 	more     string         // to be said, with the count, of a pile of several
 }
 
@@ -235,6 +236,7 @@ func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) 
 			f.Ops = append(f.Ops, op.Seq)
 		}
 	}
+	f.apart = c.apart(f, cited)
 	f.Count = max(1, f.Count)
 	key := c.kindOf(f)
 	if last := c.lastOne[key]; last != nil && (last.filed >= perLock || len(c.found) >= mostFound) {
@@ -319,6 +321,10 @@ func (c *carry) finished(f *finding) Verdict {
 	if v.Level == Proven && (f.guessed || c.isGuess(f.id)) {
 		v.Level = Likely
 		v.Proof += " It rests on a script whose text was not seen, and that was read off its arguments, so this is not proven."
+	}
+	if f.apart && v.Level != Possible {
+		v.Level = Likely
+		v.Proof += " " + otherSchemas
 	}
 	if f.doubt != nil {
 		if doubt := f.doubt(); doubt != "" {

@@ -92,7 +92,7 @@ func (c *kase) lostIn(list []*rmw, on *premise) {
 		}
 		for _, m := range byCell[k] {
 			for _, blind := range c.overwritten(m, dependent) {
-				pairs = append(pairs, pair{x: m, y: blind, sure: true, later: m})
+				pairs = append(pairs, pair{x: m, y: blind, sure: c.sameTable(m, blind), later: m})
 			}
 		}
 		for _, group := range byCulprit(c.inOrder(pairs, on)) {
@@ -116,6 +116,7 @@ func (c *kase) pairBy(a, b *rmw, together func() bool) (pair, bool) {
 		return pair{}, false
 	}
 	p := pair{sure: ab != perhaps && ba != perhaps && !a.vague && !b.vague, value: ab == byValue || ba == byValue}
+	p.sure = p.sure && c.sameTable(a, b) && !(p.value && c.known.mixed(a.cell.table))
 	p.later = laterOf(a, b)
 	switch c.explained(a, b) {
 	case yes:

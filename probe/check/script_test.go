@@ -45,7 +45,7 @@ import (
 //
 // A statement with txN is part of that transaction. TIME is F-R, A:F-R, or F-?
 // for one without an answer, or A-never for one that was not forwarded; /D or /- after it is when the reply was delivered.
-// @N puts the op on the actor's N-th connection.
+// path=x is the search path of its session, if not the default. @N puts the op on the actor's N-th connection.
 type script struct {
 	in    Input
 	hash  *lock.Hasher
@@ -283,6 +283,8 @@ func (s *script) word(op *lock.Op, w string) error {
 	switch {
 	case strings.HasPrefix(w, "verb="):
 		op.Verb = value
+	case strings.HasPrefix(w, "path="):
+		op.Path = value
 	case strings.HasPrefix(w, "err="):
 		op.Outcome, op.Err, op.Rows = lock.Failed, value, 0
 	case strings.HasPrefix(w, "ttl="):

@@ -13,6 +13,8 @@ import (
 type Survey struct {
 	locks  *lock.Survey
 	shapes map[string]*shape // by table
+	paths  map[string]*pathUse
+	pathed bool // names beyond those were used under a path of their session's
 
 	latest   uint64     // the highest place met
 	late     []*lock.Op // those that came too late for the queue, by Seq
@@ -28,7 +30,7 @@ const mostLate = 4096
 
 // NewSurvey returns an empty survey that knows what the user declared.
 func NewSurvey(declared []lock.Declaration) *Survey {
-	return &Survey{locks: lock.NewSurvey(declared), shapes: map[string]*shape{}}
+	return &Survey{locks: lock.NewSurvey(declared), shapes: map[string]*shape{}, paths: map[string]*pathUse{}}
 }
 
 // Op takes in an op, which must not change any more.
@@ -38,6 +40,7 @@ func (k *Survey) Op(op *lock.Op) {
 		return
 	}
 	k.locks.Add(op)
+	k.learnPath(op)
 	k.unplaced = k.unplaced || op.Seq == 0 || op.ReplySeq == 0 && answered(op)
 	if op.Seq != 0 && op.Seq+queued/2 < k.latest {
 		k.keep(op)

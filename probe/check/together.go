@@ -176,7 +176,7 @@ func (c *kase) ordersOf(k *cluster, room *int) *clustered {
 	if !ok || !s.entangled() && !s.fencesMet() {
 		return nil
 	}
-	r := &clustered{scene: s, blind: s.blind || c.blindIn(k), on: s.premises()}
+	r := &clustered{scene: s, blind: s.blind || c.blindIn(k) || c.mixedIn(k), on: s.premises()}
 	left, ok := s.every(min(mostCourses, *room), func(x *course) { s.tell(x, r) })
 	*room -= min(mostCourses, *room) - left
 	if !ok {
