@@ -155,14 +155,14 @@ type Op struct {
 	Racy     bool          // Token is what the client itself has compared, by a GET before the op: another may have come between
 	Coarse   bool          // the server reckons the lifetime in whole seconds: it may be one more or less than TTL
 	Guessed  bool          // a script whose text was never seen: Kind is read off its arguments, and holds only if Token is the lock's
+	Shared   bool          // an acquire beside which others may hold the lock: of a reader
+	Member   bool          // Token is one member of the key (a hash field, a set's member), beside which there may be others
+	All      bool          // a Release of everything that the session holds in Span; Key is "" then
 	Token    Value         // value stored, or compared with
 	TTL      time.Duration // lifetime asked for; 0: none
 	Until    int64         // absolute end of the lifetime asked for, Unix milliseconds, where TTL is not told; 0: none
 	Evidence Evidence      // how the effect is known
-	Shared   bool          // an acquire beside which others may hold the lock: of a reader
-	Member   bool          // Token is one member of the key (a hash field, a set's member), beside which there may be others
 	Depth    int           // how often the holder has the lock after the op, where that is told: above 1 re-entrant, a Release with more than 0 left is only a step
-	All      bool          // a Release of everything that the session holds in Span; Key is "" then
 	Span     Span          // what ends the holding beside a Release
 	FenceKey string        // key of the counter, of a Fence or an acquire script that issues one
 	Fence    int64         // number issued in the reply; see HasFence

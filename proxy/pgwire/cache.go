@@ -132,6 +132,9 @@ func (t *template) weight() int {
 	if t.lease != nil {
 		n += templateBytes + slotBytes*len(t.lease.key)
 	}
+	if t.move != nil {
+		n += slotBytes + 64*len(t.move.temps)
+	}
 	if t.inner != nil {
 		n += templateBytes + t.inner.weight()
 	}

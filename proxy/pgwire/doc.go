@@ -97,6 +97,12 @@
 // startup message, BEGIN and SET on, as the client asks; what set_config, ALTER
 // ROLE and ALTER DATABASE set is not seen.
 //
+// By which search path a session finds tables is followed likewise, and from what the
+// server reports of it: ops that name a table without its schema carry a mark of it
+// ([lock.Op.Path]), which is one of the session's own where the path is not known, or
+// where it made a temporary table of that name. What CALL, DO and functions do to it is
+// seen where the server reports it only (18 and later).
+//
 // A cell of a result has the name of the column it came from, whatever its
 // alias; an expression has none, but for a cast of a column, or a COALESCE of
 // one with a plain value.

@@ -77,6 +77,9 @@ func (t *Tracker) do(tm *template, from binding, sql *lock.Statement) doing {
 		d.locks = append(d.locks, l)
 		sql.Lease = true
 	}
+	for i := range d.locks {
+		d.locks[i].op.Path = t.pathOfKey(d.locks[i].op.Key)
+	}
 	d.call = t.call(&d)
 	if t.mattersItself(tm) {
 		d.op = t.op(tm, sql)

@@ -83,14 +83,14 @@ func (t *Tracker) askBind(m *message) {
 // bind makes a portal. A statement that is no op has one for all, and so has a
 // SELECT while it does not matter.
 func (t *Tracker) bind(st *statement, c *cursor, matters bool) *portal {
-	if st.bare() || !matters && st.tmpl.kind == lock.Read {
+	if st.bare() || !matters && st.tmpl.kind == lock.Read && st.tmpl.move == nil {
 		return st.tmpl.bare
 	}
 	p := &portal{detail: detail{stmt: st}}
 	again := *c
-	p.binding = c.parameters(t.opt.Hash, st.oids, st.tmpl.params)
+	p.binding = c.parameters(t.opt.Hash, st.oids, int(st.tmpl.params))
 	if t.timely(st.tmpl) {
-		p.timed = &timed{p.binding, again.moments(st.oids, st.tmpl.params)}
+		p.timed = &timed{p.binding, again.moments(st.oids, int(st.tmpl.params))}
 	}
 	p.formats = c.formats().keep()
 	if c.bad {
@@ -174,12 +174,13 @@ func (t *Tracker) execute(p *portal, a *asked) {
 		p.ran = true
 	}
 	tm := p.stmt.tmpl
-	change := t.affect(tm)
 	from := binding(p.binding)
 	if p.timed != nil {
 		from = p.timed
 	}
+	change := t.affect(tm, from)
 	inner, args := t.resolve(tm, from)
+	t.runs(tm, inner, args)
 	var d doing
 	if inner == tm {
 		d = t.do(tm, from, p.sql)

@@ -16,6 +16,7 @@ func (t *Tracker) answerError(m *message) {
 		return
 	}
 	t.tx.failed = true
+	t.doubtPath()
 	state := sqlState(m.body)
 	switch a.typ {
 	case 'Q':

@@ -216,8 +216,9 @@ func (t *Tracker) revert(c *change) {
 	c.earlier, c.later = nil, nil
 }
 
-// affect notes what a statement will do to the prepared statements.
-func (t *Tracker) affect(tm *template) *change {
+// affect notes what a statement will do to the prepared statements, and to the search path.
+func (t *Tracker) affect(tm *template, from binding) *change {
+	t.moves(tm, from)
 	switch {
 	case tm.effect == isolate:
 		t.tx.isolate(tm.iso)
@@ -233,6 +234,13 @@ func (t *Tracker) affect(tm *template) *change {
 		return t.change([]byte(tm.name), &statement{tmpl: tm.inner}, true)
 	}
 	return nil
+}
+
+// runs follows what an EXECUTE does to the search path.
+func (t *Tracker) runs(tm, inner *template, args binding) {
+	if inner != nil && inner != tm {
+		t.moves(inner, args)
+	}
 }
 
 // resolve returns what is run: for EXECUTE the statement that it names, and

@@ -75,6 +75,9 @@ func (t *Tracker) passRows(chunk []byte) []byte {
 // async reports whether a message answers nothing.
 func async(typ byte) bool { return typ == 'N' || typ == 'S' || typ == 'A' }
 
+// maxStatus is how much of a parameter's status is looked at.
+const maxStatus = 512
+
 // replying returns the execution whose reply is coming, nil if it is no op's.
 func (t *Tracker) replying() *doing {
 	a := t.asked.first()
@@ -116,6 +119,9 @@ func (t *Tracker) ledTo() *portal {
 func (t *Tracker) foresee(typ byte) int {
 	if async(typ) {
 		t.reply.start = none
+		if typ == 'S' {
+			return maxStatus
+		}
 		return 0
 	}
 	if typ != 'Z' && t.surplus > 0 {
@@ -170,7 +176,9 @@ func (t *Tracker) dropStale() {
 // answer acts on a whole message of upstream.
 func (t *Tracker) answer(m *message) {
 	switch m.typ {
-	case 'N', 'S', 'A':
+	case 'S':
+		t.reports(m)
+	case 'N', 'A':
 	case 'Z':
 		t.answerReady(m)
 	case 'E':

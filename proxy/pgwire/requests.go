@@ -93,7 +93,7 @@ func (t *Tracker) decide() {
 	c.text()
 	st := t.statement(c.text())
 	switch {
-	case c.bad || st.bare() || st.tmpl.kind == lock.Read && !t.matters(st.tmpl):
+	case c.bad || st.bare() || st.tmpl.move == nil && st.tmpl.kind == lock.Read && !t.matters(st.tmpl):
 		s.limit = 0
 	case s.size > maxKept:
 		s.limit = keepPrefix
@@ -203,8 +203,10 @@ func (t *Tracker) askItems(list []template, text []byte) *detail {
 }
 
 func (t *Tracker) askItem(tm *template, trace string) item {
-	it := item{tmpl: tm, change: t.affect(tm)}
-	if inner, args := t.resolve(tm, nil); inner != nil && t.matters(inner) {
+	it := item{tmpl: tm, change: t.affect(tm, nil)}
+	inner, args := t.resolve(tm, nil)
+	t.runs(tm, inner, args)
+	if inner != nil && t.matters(inner) {
 		sql := inner.fill(args)
 		sql.Trace = trace
 		it.tmpl, it.doing = inner, t.do(inner, args, sql)
@@ -222,7 +224,7 @@ func (it *item) weight() int32 {
 
 func (t *Tracker) mattersAny(list []template) bool {
 	for i := range list {
-		if list[i].effect != noEffect || list[i].unread || t.matters(&list[i]) {
+		if list[i].effect != noEffect || list[i].move != nil || list[i].unread || t.matters(&list[i]) {
 			return true
 		}
 	}
@@ -246,6 +248,7 @@ func (t *Tracker) mattersItself(tm *template) bool {
 // op makes an op of a statement, and gives it its transaction.
 func (t *Tracker) op(tm *template, sql *lock.Statement) *lock.Op {
 	op := &lock.Op{Session: t.opt.Session, Upstream: t.opt.Upstream, Proto: lock.Postgres, Kind: tm.kind, Verb: tm.verb}
+	op.Path = t.pathOf(sql.Table, sql.Also)
 	switch op.Kind {
 	case "":
 		op.Kind, op.SQL = lock.Other, sql

@@ -14,7 +14,7 @@ const maxGuards = 64
 // readGuards reads everything that the WHERE behind a place of a text asks for,
 // whether AND or OR joins it. What is in subqueries is passed over.
 func (t *template) readGuards(src string) {
-	p := &parser{lex: lexer{src: src, pos: t.guarded}, inserted: t.set[:t.inserted:t.inserted]}
+	p := &parser{lex: lexer{src: src, pos: int(t.guarded)}, inserted: t.set[:t.inserted:t.inserted]}
 	if t.inserted == 0 {
 		p.inserted = nil
 	}

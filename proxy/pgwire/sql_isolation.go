@@ -55,6 +55,14 @@ func (t *template) isolate(p *parser, of isolated) {
 // setting reads name = value.
 func (t *template) setting(p *parser, of isolated) {
 	name := p.identifier()
+	if name == searchPath || name == "schema" && p.tok.kind == tokString {
+		until := moveSession
+		if of == ofTx {
+			until = moveTx
+		}
+		t.setPath(p, until)
+		return
+	}
 	if name != defaultIsolation && name != "transaction_isolation" {
 		return
 	}
@@ -87,7 +95,12 @@ func snapshots(level string) bool {
 
 // resets reads what follows RESET.
 func (p *parser) resets(t *template) {
-	if p.word("ALL") || p.identifier() == defaultIsolation {
+	all := p.word("ALL")
+	name := p.identifier()
+	if all || name == searchPath {
+		t.move = &move{of: moveStart}
+	}
+	if all || name == defaultIsolation {
 		t.effect, t.iso = isolate, isolation{of: ofStart}
 	}
 }

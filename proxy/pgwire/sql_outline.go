@@ -10,16 +10,18 @@ import (
 // tables that it names. Both hold parts of the text and nothing of their own,
 // so that they cost no memory.
 type outline struct {
-	verb     token
-	kind     lock.Kind // Read, Write, or "" for the rest
-	maybe    bool      // runs code that cannot be seen: CALL, DO
-	indirect bool      // what the reply counts is not what was written
-	skips    bool      // says SKIP LOCKED
-	advised  bool      // may call a function about advisory locks
-	explains bool      // is an EXPLAIN
-	deep     bool      // has parentheses that were not looked into
-	from, to int       // offsets of the statement
-	inner    int       // offset of the statement that a PREPARE names, 0 if none
+	verb       token
+	kind       lock.Kind // Read, Write, or "" for the rest
+	maybe      bool      // runs code that cannot be seen: CALL, DO
+	indirect   bool      // what the reply counts is not what was written
+	skips      bool      // says SKIP LOCKED
+	advised    bool      // may call a function about advisory locks
+	explains   bool      // is an EXPLAIN
+	configures bool      // may call set_config
+	temporary  bool      // may make a table for its session alone
+	deep       bool      // has parentheses that were not looked into
+	from, to   int       // offsets of the statement
+	inner      int       // offset of the statement that a PREPARE names, 0 if none
 }
 
 // A mention is a table's name in a text.
@@ -77,6 +79,9 @@ func (s *surveyor) next() {
 		s.out.skips = true
 	}
 	s.skipped = s.kw == kwSkip
+	if s.tok.kind <= tokQuoted {
+		s.out.minds(s.tok)
+	}
 	if s.tok.kind <= tokQuoted && mayAdvise(s.tok) {
 		s.out.advised = true
 	}

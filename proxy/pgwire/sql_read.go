@@ -97,6 +97,7 @@ func (s *surveyor) read() template {
 	t.clip()
 	t.settleAside()
 	t.takesLocks(o, p.lex.src)
+	t.finds(o, p.lex.src)
 	return t
 }
 
@@ -172,7 +173,7 @@ func (t *template) add(m *mention) {
 
 // stand makes the portal that stands for all of a template that is no op.
 func (t *template) stand() {
-	t.table, t.params = lock.TableName(t.shape.Table), t.highest()
+	t.table, t.params = lock.TableName(t.shape.Table), int32(t.highest())
 	both := &struct {
 		portal
 		statement

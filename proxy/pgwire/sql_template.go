@@ -36,34 +36,35 @@ type template struct {
 	holds []hold  // what it does to locks
 	rows  rowLock // what it asks for behind FOR
 	lease *lease  // what it does to a lease, whatever table it is of; nil: nothing
-	skips bool    // it takes rows that nobody has locked
-	deeps bool    // which rows it changes, a subquery says
 
-	unread   bool // parts of it were not looked at, and may do anything
-	maybe    bool // runs code that cannot be seen, which may write
-	indirect bool // what the reply counts is not what was written
+	skips     bool // it takes rows that nobody has locked
+	deeps     bool // which rows it changes, a subquery says
+	unread    bool // parts of it were not looked at, and may do anything
+	maybe     bool // runs code that cannot be seen, which may write
+	indirect  bool // what the reply counts is not what was written
+	system    bool // reads a system catalog: never an op
+	chain     bool // COMMIT AND CHAIN
+	savepoint bool // ROLLBACK TO name
+	twoPhase  bool // PREPARE TRANSACTION
+	iso       isolation
+	effect    effect
+	inserted  int32 // how many of set an INSERT gives the new row
+	guarded   int32 // place behind the WHERE of what it changes, 0 if there is none
+	params    int32 // the highest that a value needs
 
-	target   []string // columns of ON CONFLICT
-	guards   []guard  // all that the WHERE asks for, whatever joins it, if that matters
-	inserted int      // how many of set an INSERT gives the new row
-	guarded  int      // place behind the WHERE of what it changes, 0 if there is none
+	target []string // columns of ON CONFLICT
+	guards []guard  // all that the WHERE asks for, whatever joins it, if that matters
 
 	also []another // the other tables, each once as read and once as written
 
-	table     string // as the ledger compares it
-	system    bool   // reads a system catalog: never an op
-	chain     bool   // COMMIT AND CHAIN
-	iso       isolation
-	savepoint bool // ROLLBACK TO name
-	twoPhase  bool // PREPARE TRANSACTION
+	table string // as the ledger compares it
 
-	effect effect
-	name   string    // of a prepared statement or a savepoint
-	inner  *template // of a PREPARE
-	args   []slot    // of an EXECUTE
+	move  *move     // what it does to the search path; nil: nothing
+	name  string    // of a prepared statement or a savepoint
+	inner *template // of a PREPARE
+	args  []slot    // of an EXECUTE
 
-	params int     // the highest that a value needs
-	bare   *portal // stands for every portal of it, if it is no op
+	bare *portal // stands for every portal of it, if it is no op
 }
 
 // Another is a table of a statement beside its own.
@@ -141,6 +142,9 @@ func (t *template) seal(h *lock.Hasher) {
 		}
 	}
 	t.supposes()
+	if m := t.move; m != nil && m.path.known && m.path.literal.Hash == "" {
+		m.path.literal, m.path.text = h.Of([]byte(m.path.text)), ""
+	}
 	if t.inner != nil {
 		t.inner.seal(h)
 	}
@@ -201,11 +205,14 @@ func (t *template) highest() int {
 	for _, g := range t.guards {
 		n = max(n, g.needs())
 	}
+	if t.move != nil {
+		n = max(n, t.move.path.needs())
+	}
 	return min(n, maxParams)
 }
 
 // plain reports whether only a rule can make an op of t, and nothing else
 // about it matters.
 func (t *template) plain() bool {
-	return t.kind == "" && t.effect == noEffect && len(t.holds) == 0
+	return t.kind == "" && t.effect == noEffect && t.move == nil && len(t.holds) == 0
 }

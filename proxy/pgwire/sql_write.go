@@ -33,7 +33,7 @@ func (p *parser) inserts(t *template) {
 	default:
 		p.query(t, columns)
 	}
-	t.inserted = len(t.set)
+	t.inserted = int32(len(t.set))
 	p.conflict(t)
 	p.returning(t)
 }
@@ -164,7 +164,7 @@ func (p *parser) conflict(t *template) {
 	inserted := t.set
 	p.assignments(t, inserted)
 	if p.tok.word("WHERE") {
-		t.guarded = p.lex.pos
+		t.guarded = int32(p.lex.pos)
 		p.advance()
 		p.guard(t)
 	}
@@ -265,12 +265,12 @@ func (p *parser) filter(t *template, other string) {
 		t.shape.Opaque = true
 		p.until("WHERE", "RETURNING")
 		if p.tok.word("WHERE") {
-			t.guarded = p.lex.pos
+			t.guarded = int32(p.lex.pos)
 			p.until("RETURNING")
 		}
 	}
 	if p.tok.word("WHERE") {
-		t.guarded = p.lex.pos
+		t.guarded = int32(p.lex.pos)
 		p.advance()
 		p.where(t)
 	}

@@ -58,6 +58,7 @@ func (t *Tracker) started(packet []byte) {
 	t.application.Store(&name)
 	t.enter(packet[8:])
 	t.tx.startsWith(packet[8:])
+	t.startPath(packet[8:])
 	t.asked.push(asked{typ: startupPacket})
 	t.phase = running
 	s.done()

@@ -89,6 +89,7 @@ func NewTracker(opt Options) *Tracker {
 		portals:    names[portal]{named: sessionStore((*portal).weighs)},
 		reply:      reply{start: none},
 		group:      group{start: none},
+		tx:         transactions{paths: &paths{}},
 	}
 }
 
@@ -160,7 +161,7 @@ func (t *Tracker) pass() {
 	t.upstream.done()
 	t.reply = reply{start: none}
 	t.group = group{start: none}
-	t.tx = transactions{}
+	t.tx = transactions{paths: t.tx.paths}
 	t.advised = advisedLocks{}
 }
 

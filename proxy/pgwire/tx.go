@@ -34,6 +34,8 @@ type transactions struct {
 	before    bool // likewise, as of when the open one began
 	snapshot  bool // the current one
 
+	paths *paths
+
 	// What upstream has answered.
 	open      bool
 	number    uint64 // of the open one, 0 if not known
@@ -65,6 +67,7 @@ func (x *transactions) assign(op *lock.Op, tm *template) {
 		x.isolate(tm.iso)
 	case lock.Commit:
 		op.Implicit, op.Tables = false, x.tables
+		x.paths.ending = x.paths.ending || x.paths.touched
 		x.finish(tm.chain)
 	case lock.Rollback:
 		op.Implicit, op.Savepoint = false, tm.savepoint
@@ -72,6 +75,7 @@ func (x *transactions) assign(op *lock.Op, tm *template) {
 			if x.explicit {
 				x.snapshots = x.before
 			}
+			x.paths.ends(true)
 			x.finish(tm.chain)
 		}
 	case lock.Read:
@@ -86,6 +90,7 @@ func (x *transactions) assign(op *lock.Op, tm *template) {
 }
 
 func (x *transactions) finish(chain bool) {
+	x.paths.ends(false)
 	x.explicit = x.explicit && chain
 	x.chained = x.explicit
 	x.current, x.tables = 0, nil
@@ -149,6 +154,7 @@ func (t *Tracker) answered(op *lock.Op, tm *template, m *message) {
 			op.Since = x.points.back(tm.name)
 			return
 		}
+		t.committed(op.Outcome == lock.RolledBack)
 		x.points.clear()
 		x.failed = op.Kind == lock.Rollback || op.Outcome == lock.RolledBack
 		t.advised.tx = nil
@@ -202,7 +208,7 @@ func (t *Tracker) ready(m *message, status byte) {
 	if t.asked.len() > 0 {
 		return
 	}
-	t.surplus = 0
+	t.surplus, x.paths.fresh = 0, false
 	switch {
 	case status == 'I':
 		x.explicit = false
