@@ -228,3 +228,19 @@ func firstCell(turns []turn) string {
 	}
 	return ""
 }
+
+// What a statement locks is found by the path as well.
+func TestPathOfALock(t *testing.T) {
+	pl := newPlayer(t, newTracker()).play(encode(t, append(started[:2:2],
+		fe{q("set search_path = x; begin; select a from t where id = 1 for update; select pg_advisory_lock(1)")})), 0)
+	paths := map[string]string{}
+	for _, m := range pl.marks {
+		if m.Kind == wire.Request && m.Op.Kind == lock.Acquire {
+			class, _, _ := strings.Cut(m.Op.Key, ":")
+			paths[class] = m.Op.Path
+		}
+	}
+	if paths["row"] == "" || paths["advisory"] != "" || len(paths) != 2 {
+		t.Errorf("the paths are %q", paths)
+	}
+}
