@@ -13,6 +13,7 @@ const (
 	syncLine    = `level=WARN msg="desync: passed on unread from here on" session=974 proxy=redis reason="request at byte 0: SYNC: the replication stream is passed on unread"`
 	garbageLine = `level=WARN msg="desync: passed on unread from here on" session=29 proxy=redis reason="request at byte 23: length \"b\" of argument 2, expected 0 to 536870912 (byte 44)"`
 	strangeLine = `level=WARN msg="desync: passed on unread from here on" session=30 proxy=redis reason="reply at byte 23: it answers no request"`
+	floodLine   = `time=t level=WARN msg="desync: passed on unread from here on" session=11 proxy=pg reason="at byte 68414067: client's message 'D': 3145728 requests are unanswered, with 1048576 KiB of ops and names, expected fewer"`
 	refusedLine = `level=WARN msg="client refused" proxy=redis client=127.0.0.1:9 err=EOF`
 	errorLine   = `level=ERROR msg="upstream cannot be reached" proxy=redis upstream=127.0.0.1:1 err="connection refused"`
 )
@@ -55,6 +56,8 @@ func TestLogFailsARun(t *testing.T) {
 		{"a panic", "redis", "panic: runtime error\n\ngoroutine 1 [running]:\n", "", "panic: panic: runtime error"},
 		{"a gap in the history", "redis", "", `{"type":"op"}` + "\n" + `{"type":"gap","lost":3}` + "\n", `gap: {"type":"gap","lost":3}`},
 		{"a gap that a flood explains", "libpq_pipeline", "", `{"type":"gap","lost":3,"why":"the disk was slower than the traffic"}` + "\n", ""},
+		{"a flood that nobody answers", "libpq_pipeline", floodLine + "\n", "", ""},
+		{"a flood in another suite", "pgx", floodLine + "\n", "", "desync: " + floodLine},
 		{"a gap that the log tells of", "redis", "lockfaultd: the history lacks 3 entries, since\n", "", "gap: lockfaultd: the history lacks 3 entries, since"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
