@@ -59,7 +59,7 @@ soak: ## ten thousand clients for an hour, with servers that are started anew me
 
 soak-locks: ## 200,000 sections under these locks, with pauses that none of them minds: no verdict (an hour)
 	./scripts/need.sh redis postgres matrix
-	go run ./matrix -soak 200000 -labs 3 $(MATRIX)
+	go run ./matrix -soak 225000 -labs 3 $(MATRIX)
 
 nightly: conformance matrix broken soak soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m

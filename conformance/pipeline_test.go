@@ -22,13 +22,13 @@ func TestUntilItEnds(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
-			err := untilItEnds(t.Context(), func(ctx context.Context) error {
+			err := untilItEnds(func(ctx context.Context) error {
 				if tries++; tries > tt.hangs {
 					return tt.err
 				}
 				<-ctx.Done()
 				return ctx.Err()
-			})
+			})(t.Context())
 			if tries != tt.tries || !errors.Is(err, tt.want) {
 				t.Errorf("%d hangs: %d tries, %v; want %d, %v", tt.hangs, tries, err, tt.tries, tt.want)
 			}

@@ -14,7 +14,7 @@ func allSuites() []suite {
 	return []suite{
 		{name: "libpq_pipeline", protocol: "postgres", start: startSame, prepare: builtPostgres, run: runPipeline, expects: []expected{
 			{alarm.Gap, regexp.MustCompile(`the disk was slower than the traffic`), 0, "it writes rows by the ten thousand a second, and the history may lack what a busy disk does not take"},
-			{alarm.Desync, regexp.MustCompile(`reason="at byte \d+: client's message '.': \d+ requests are unanswered`), 3, "it sends until its socket is full, and may have more unanswered by then than is kept in mind"},
+			{alarm.Desync, regexp.MustCompile(`reason="at byte \d+: client's message '.': \d+ requests are unanswered`), 2, "it sends until its socket is full, and may have more unanswered by then than is kept in mind"},
 		}},
 		{name: "isolation", protocol: "postgres", start: startSame, prepare: builtPostgres, run: runIsolation},
 		{name: "regress", protocol: "postgres", start: startSame, prepare: builtPostgres, run: runRegress},
