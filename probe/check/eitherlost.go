@@ -64,9 +64,17 @@ func mayShare(a, b lock.Attribution) bool {
 // wroteSince reports whether the connection had written the cell between the read and w:
 // then w was hardly computed from that.
 func (c *kase) wroteSince(r *read, w *write, k cell) bool {
-	return slices.ContainsFunc(c.written[k], func(x *write) bool {
-		return x.op.Session == w.op.Session && r.op.Seq < x.op.Seq && x.op.Seq < w.op.Seq
-	})
+	at := func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) }
+	from, _ := slices.BinarySearchFunc(c.written[k], r.op.A, at)
+	for _, x := range c.written[k][from:] {
+		if x.lo > w.hi {
+			break
+		}
+		if x.op.Session == w.op.Session && r.op.Seq < x.op.Seq && x.op.Seq < w.op.Seq {
+			return true
+		}
+	}
+	return false
 }
 
 // A stepState counts what connections wrote to a column less what they had read.
