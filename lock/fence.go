@@ -119,7 +119,7 @@ func (l *Ledger) learnFence(t *Term, op *Op) {
 
 // column returns what is known of a column, nil where there is no room for it.
 func (l *Ledger) column(t *Term, table, column string) *columnState {
-	id := columnID{group(t.Lock), TableName(table), column}
+	id := columnID{l.names.of(t.Lock), TableName(table), column}
 	s := l.columns[id]
 	if s == nil && (l.keepAll || len(l.columns) < maxKeys) {
 		s = &columnState{}
@@ -137,14 +137,14 @@ func (l *Ledger) FenceColumn(id LockID, table, column string) bool {
 			return true
 		}
 	}
-	s := l.columns[columnID{group(id), TableName(table), column}]
+	s := l.columns[columnID{l.names.of(id), TableName(table), column}]
 	return s != nil && s.hits >= learnedAfter && s.misses == 0
 }
 
 // MayBeFence reports whether a column keeps the fences of the lock, or may turn out
 // to: so far its sections compared it with their own fence and with nothing else.
 func (l *Ledger) MayBeFence(id LockID, table, column string) bool {
-	s := l.columns[columnID{group(id), TableName(table), column}]
+	s := l.columns[columnID{l.names.of(id), TableName(table), column}]
 	return s != nil && s.hits > 0 && s.misses == 0 || l.FenceColumn(id, table, column)
 }
 

@@ -62,7 +62,7 @@ func (l *Ledger) handOver(a Attribution) Attribution {
 // HandsOver reports whether tokens of such a lock are known to go from process to
 // process.
 func (l *Ledger) HandsOver(id LockID) bool {
-	g := l.groups[group(id)]
+	g := l.groups[l.names.of(id)]
 	return g != nil && g.handed
 }
 

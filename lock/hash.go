@@ -37,8 +37,8 @@ func (h *Hasher) sum(b []byte) string {
 }
 
 func integer(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
+	if len(b) == 0 || len(b) > 20 || b[len(b)-1] < '0' || b[len(b)-1] > '9' {
+		return 0, false // spares what is no integer the making of an error
 	}
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	return n, err == nil

@@ -31,6 +31,7 @@ type Ledger struct {
 	tables  map[string]bool    // written inside a section
 	columns map[columnID]*columnState
 
+	names     groupNames
 	groups    map[string]*groupState
 	groupLine []string // oldest first
 	counters  counters // keys that issue fences, and those that only count
@@ -108,6 +109,7 @@ func NewLedger(decls []Declaration) *Ledger {
 		traces:   map[string][]*Term{},
 		tables:   map[string]bool{},
 		columns:  map[columnID]*columnState{},
+		names:    groupNames{},
 		groups:   map[string]*groupState{},
 		families: map[LockID]int{},
 		tasks:    map[string]bool{},

@@ -108,13 +108,21 @@ func (l *Ledger) ask(op *Op) {
 		return
 	}
 	q := question{op: op, guessed: op.Guessed}
-	for _, id := range slices.Concat([]TermID{op.Term.ID}, op.Term.Also, op.Term.Within) {
-		if t := l.terms[id]; t != nil {
-			t.pins++
-			q.terms = append(q.terms, t)
-		}
+	l.pin(&q, op.Term.ID)
+	for _, id := range op.Term.Also {
+		l.pin(&q, id)
+	}
+	for _, id := range op.Term.Within {
+		l.pin(&q, id)
 	}
 	conn.asked = append(conn.asked, q)
+}
+
+func (l *Ledger) pin(q *question, id TermID) {
+	if t := l.terms[id]; t != nil {
+		t.pins++
+		q.terms = append(q.terms, t)
+	}
 }
 
 func (l *Ledger) answer(op *Op) {

@@ -230,7 +230,8 @@ func (l *Ledger) index(k *keyState, t *Term) {
 	if k.byToken == nil {
 		k.byToken = map[string][]*Term{}
 	}
-	k.byToken[tokenText(t.Token)] = append(k.byToken[tokenText(t.Token)], t)
+	token := tokenText(t.Token)
+	k.byToken[token] = append(k.byToken[token], t)
 	t.at = len(l.open)
 	l.open = append(l.open, t)
 	if t.Grant.HasFence {

@@ -41,13 +41,28 @@ func (g *groupState) kept() { g.seen, g.isMarker, g.lapses = true, false, 0 }
 // Kept reports whether somebody is known to have released or renewed a lock of that
 // shape: what is taken and always left to expire may be no lock at all.
 func (l *Ledger) Kept(id LockID) bool {
-	g := l.groups[group(id)]
+	g := l.groups[l.names.of(id)]
 	return g == nil || g.seen || l.decls.lock(id.Key)
 }
 
 // group returns the shape of a lock's key, with where it is.
 func group(id LockID) string {
 	return id.Upstream + "/" + strconv.Itoa(id.DB) + "/" + Shape(id.Key)
+}
+
+// groupNames are the groups of the keys that were asked for last.
+type groupNames map[LockID]string
+
+func (n groupNames) of(id LockID) string {
+	name, known := n[id]
+	if !known {
+		if len(n) >= maxKeys {
+			clear(n)
+		}
+		name = group(id)
+		n[id] = name
+	}
+	return name
 }
 
 // Shape returns a key with a star for every run of letters and digits that has a
@@ -76,7 +91,7 @@ func Shape(key string) string {
 }
 
 func (l *Ledger) groupOf(id LockID) *groupState {
-	name := group(id)
+	name := l.names.of(id)
 	g := l.groups[name]
 	if g == nil {
 		g = &groupState{}

@@ -20,7 +20,7 @@ func (l *Ledger) Sort(id LockID) Sort {
 	if s := l.decls.sort(id.Key); s != Unsorted {
 		return s
 	}
-	g := l.groups[group(id)]
+	g := l.groups[l.names.of(id)]
 	if k := l.keys[id]; k != nil {
 		g = k.group
 	}
@@ -71,7 +71,7 @@ func (l *Ledger) Queue(id LockID) bool {
 		return false
 	}
 	id.Key = "lease:" + table + ":?"
-	g := l.groups[group(id)]
+	g := l.groups[l.names.of(id)]
 	return g != nil && g.queue
 }
 

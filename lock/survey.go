@@ -22,6 +22,7 @@ type Survey struct {
 	holders fifo[LockID, *handedTokens] // who was granted the last tokens, and who used them
 	handed  map[holding][]string        // the other processes that used a token
 
+	names    groupNames
 	servers  servers
 	quorums  map[LockID]bool
 	families map[LockID]*surveyedFamily
@@ -125,7 +126,7 @@ func (f *fifo[K, V]) get(name K, make func() V) V {
 // NewSurvey returns an empty survey that knows what the user declared.
 func NewSurvey(decls []Declaration) *Survey {
 	return &Survey{decls: decls, locks: map[LockID]bool{}, data: map[LockID]bool{}, handed: map[holding][]string{},
-		quorums: map[LockID]bool{}, families: map[LockID]*surveyedFamily{}}
+		names: groupNames{}, quorums: map[LockID]bool{}, families: map[LockID]*surveyedFamily{}}
 }
 
 // Add takes in a finished op, which it does not keep.
@@ -308,7 +309,7 @@ func (s *Survey) key(id LockID) *surveyed {
 }
 
 func (s *Survey) group(id LockID) *surveyedGroup {
-	return s.groups.get(group(id), func() *surveyedGroup { return &surveyedGroup{} })
+	return s.groups.get(s.names.of(id), func() *surveyedGroup { return &surveyedGroup{} })
 }
 
 // Learn tells the ledger what a survey of the whole history found. It comes

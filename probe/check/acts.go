@@ -31,7 +31,10 @@ func (c *kase) collectActs() {
 		}
 	}
 	for _, op := range c.ops {
-		if a := c.acts[c.ledger.LockOf(op)]; a != nil && (op.Kind == lock.Acquire || op.Kind == lock.Store || op.Kind == lock.Release) {
+		if op.Kind != lock.Acquire && op.Kind != lock.Store && op.Kind != lock.Release {
+			continue
+		}
+		if a := c.acts[c.ledger.LockOf(op)]; a != nil {
 			a.all = append(a.all, op)
 		}
 	}

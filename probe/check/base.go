@@ -16,18 +16,65 @@ type owner struct {
 	actor   string
 }
 
-// A source is one column of a table as one owner reads it. The column is "" for
-// reads that may return any.
+// A source is one column of a table, by its number, as one owner reads it.
 type source struct {
 	owner
-	columnOf
+	column int
 }
 
 // sourced are an owner's reads of a column, by row and, since rows that the same
 // columns name are one or certainly not, by the columns that name them.
-type sourced struct {
-	byRow  map[string][]*read
-	byName map[string][]*read
+type sourced struct{ byRow, byName listing }
+
+// A listing is reads by a name. Most owners read one row of a table and no more, so
+// that there is no map until there is a second name.
+type listing struct {
+	name string
+	list []*read
+	more map[string][]*read
+}
+
+func (l *listing) add(name string, r *read) {
+	switch {
+	case l.list == nil || l.name == name:
+		l.name, l.list = name, append(l.list, r)
+		return
+	case l.more == nil:
+		l.more = map[string][]*read{}
+	}
+	l.more[name] = append(l.more[name], r)
+}
+
+func (l *listing) of(name string) []*read {
+	if l.name == name {
+		return l.list
+	}
+	return l.more[name]
+}
+
+// others calls f for what is listed by any other name, until it returns true, and
+// reports whether it did.
+func (l *listing) others(name string, f func([]*read) bool) bool {
+	if l.name != name && f(l.list) {
+		return true
+	}
+	for other, list := range l.more {
+		if other != name && f(list) {
+			return true
+		}
+	}
+	return false
+}
+
+// columnID numbers the columns that are read, from 1: a number is looked up sooner
+// than two names. The column is "" for reads that may return any.
+func (c *kase) columnID(k columnOf) int {
+	id := c.columnIDs[k]
+	if id == 0 {
+		id = len(c.columnIDs) + 1
+		c.columnIDs[k] = id
+	}
+	return id
 }
 
 // index makes the read findable for the writes that may have been computed from it.
@@ -46,25 +93,36 @@ func (c *kase) index(r *read, columns []string) {
 	for _, id := range r.op.Term.Also {
 		owners = append(owners, owner{term: id})
 	}
-	for _, o := range owners {
-		for _, column := range columns {
-			c.indexAt(source{o, columnOf{table, column}}, r)
-		}
-		for _, column := range c.joined(r.op) {
-			c.indexAt(source{o, columnOf{anyTable, column}}, r)
-		}
+	name := c.nameOf(r.row)
+	for _, column := range columns {
+		c.indexAt(owners, columnOf{table, column}, r, name)
+	}
+	for _, column := range c.joined(r.op) {
+		c.indexAt(owners, columnOf{anyTable, column}, r, name)
 	}
 }
 
-func (c *kase) indexAt(k source, r *read) {
-	s := c.sources[k]
-	if s == nil {
-		s = &sourced{byRow: map[string][]*read{}, byName: map[string][]*read{}}
-		c.sources[k] = s
+func (c *kase) indexAt(owners []owner, column columnOf, r *read, name string) {
+	id := c.columnID(column)
+	for _, o := range owners {
+		s := c.sources[source{o, id}]
+		if s == nil {
+			s = &sourced{}
+			c.sources[source{o, id}] = s
+		}
+		s.byRow.add(r.row, r)
+		s.byName.add(name, r)
 	}
-	name := namedBy(r.row)
-	s.byRow[r.row] = append(s.byRow[r.row], r)
-	s.byName[name] = append(s.byName[name], r)
+}
+
+// nameOf is namedBy of a row, which many statements name alike.
+func (c *kase) nameOf(row string) string {
+	name, known := c.rowNames[row]
+	if !known {
+		name = namedBy(row)
+		c.rowNames[row] = name
+	}
+	return name
 }
 
 // anyTable stands for those that a statement reads beside the one that it is named by.
@@ -110,11 +168,11 @@ func (c *kase) baseRead(id lock.TermID, w *write, k cell) (base *read, sure bool
 // lastOf is the last read of the cell that an owner had heard before w was asked,
 // and that is the owner's for sure.
 func (c *kase) lastOf(o owner, w *write, k cell) *read {
-	s := c.sources[source{o, columnOf{k.table, k.column}}]
+	s := c.sources[source{o, c.columnIDs[columnOf{k.table, k.column}]}]
 	if s == nil {
 		return nil
 	}
-	for r := range c.heardBefore(s.byRow[k.row], w, 0) {
+	for r := range c.heardBefore(s.byRow.of(k.row), w, 0) {
 		if o.term == 0 || r.op.Term.ID == o.term && r.op.Term.Sure() {
 			return r
 		}
@@ -139,9 +197,13 @@ func (c *kase) heardBefore(list []*read, w *write, after uint64) func(yield func
 // reread reports whether w, of the term if it is certain, may have been computed
 // from a later read than base by one of the owners.
 func (c *kase) reread(base *read, id lock.TermID, owners []owner, w *write, k cell) bool {
-	for _, o := range owners {
-		for _, from := range []columnOf{{k.table, k.column}, {k.table, ""}, {anyTable, k.column}, {anyTable, ""}} {
-			if s := c.sources[source{o, from}]; s != nil && c.rereadIn(s, id, base, w, k) {
+	for _, from := range [...]columnOf{{k.table, k.column}, {k.table, ""}, {anyTable, k.column}, {anyTable, ""}} {
+		column := c.columnIDs[from]
+		if column == 0 {
+			continue // nobody reads that
+		}
+		for _, o := range owners {
+			if s := c.sources[source{o, column}]; s != nil && c.rereadIn(s, id, base, w, k) {
 				return true
 			}
 		}
@@ -150,23 +212,19 @@ func (c *kase) reread(base *read, id lock.TermID, owners []owner, w *write, k ce
 }
 
 func (c *kase) rereadIn(s *sourced, id lock.TermID, base *read, w *write, k cell) bool {
-	for r := range c.heardBefore(s.byRow[k.row], w, base.op.Seq) {
+	for r := range c.heardBefore(s.byRow.of(k.row), w, base.op.Seq) {
 		if rival(r, id, w) {
 			return true
 		}
 	}
-	name := namedBy(k.row)
-	for other, list := range s.byName {
-		if other == name {
-			continue
-		}
+	return s.byName.others(c.nameOf(k.row), func(list []*read) bool {
 		for r := range c.heardBefore(list, w, base.op.Seq) {
 			if rival(r, id, w) && !differ(r.row, k.row) {
 				return true
 			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // rival reports whether a read may have been made for the write of the term:

@@ -84,6 +84,8 @@ type kase struct {
 	making     map[string][]*write     // see madeOrRemoved, by table
 	texts      map[columnText]bool     // see returned
 	sources    map[source]*sourced     // the reads, by request
+	columnIDs  map[columnOf]int        // see columnID
+	rowNames   map[string]string       // see nameOf
 	ofTerm     map[lock.TermID]*doings
 	strays     []stray
 	acts       map[lock.LockID]*acts
@@ -94,13 +96,14 @@ type kase struct {
 
 	crowded  map[*lock.Op]bool // ops of clusters that are too large
 	sections []*section
-	waiting  map[*lock.Op]bool     // ops of clusters that go on
-	held     map[lock.TermID]bool  // their terms
-	ready    []*cluster            // those that are over
-	results  []*clustered          // of those, what their orders show
-	placeOf  map[*lock.Op]place    // of their writes
-	cycled   map[*write][]*premise // writes of a cycle, with what that rests on
-	lost     map[cell][]pair       // those that are sure
+	metLast  map[tableRow]lock.Instant // see lastMet
+	waiting  map[*lock.Op]bool         // ops of clusters that go on
+	held     map[lock.TermID]bool      // their terms
+	ready    []*cluster                // those that are over
+	results  []*clustered              // of those, what their orders show
+	placeOf  map[*lock.Op]place        // of their writes
+	cycled   map[*write][]*premise     // writes of a cycle, with what that rests on
+	lost     map[cell][]pair           // those that are sure
 }
 
 // doings are what a term did for sure.
@@ -123,7 +126,7 @@ type stray struct {
 func newCase(carried *carry) *kase {
 	return &kase{
 		carry: carried, viewed: viewed{lawless: map[*lock.Op]bool{}, cut: map[lock.TermID]lock.Instant{}},
-		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{},
+		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{}, columnIDs: map[columnOf]int{}, rowNames: map[string]string{},
 		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		writeOf: map[*lock.Op]*write{}, readsOf: map[cell][]*read{}, ends: map[cell][]lock.Instant{}, waiting: map[*lock.Op]bool{}, held: map[lock.TermID]bool{},

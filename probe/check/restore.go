@@ -134,7 +134,7 @@ func (c *kase) otherwise(k cell) []*write {
 		return out
 	}
 	var out []*write
-	own := namedBy(k.row)
+	own := c.nameOf(k.row)
 	for name, cells := range c.cellsByName()[columnOf{k.table, k.column}] {
 		if name == own {
 			continue
@@ -160,7 +160,7 @@ func (c *kase) cellsByName() map[columnOf]map[string][]cell {
 		if c.byName[column] == nil {
 			c.byName[column] = map[string][]cell{}
 		}
-		name := namedBy(o.row)
+		name := c.nameOf(o.row)
 		c.byName[column][name] = append(c.byName[column][name], o)
 	}
 	return c.byName

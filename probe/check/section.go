@@ -127,6 +127,27 @@ func (s *section) met(op *lock.Op, row string) {
 	}
 }
 
+// lastMet returns when each row was last asked for by what is over.
+func (c *kase) lastMet() map[tableRow]lock.Instant {
+	if c.metLast != nil {
+		return c.metLast
+	}
+	c.metLast = map[tableRow]lock.Instant{}
+	met := func(op *lock.Op, row string) {
+		if c.opEnd(op) < c.horizon {
+			row := tableRow{lock.TableName(op.SQL.Table), row}
+			c.metLast[row] = max(c.metLast[row], op.F)
+		}
+	}
+	for _, r := range c.reads {
+		met(r.op, r.row)
+	}
+	for _, w := range c.writes {
+		met(w.op, w.row)
+	}
+	return c.metLast
+}
+
 // A cluster is sections that may have got between each other's reads and writes.
 type cluster struct {
 	sections   []*section // by place

@@ -55,12 +55,16 @@ type cell struct{ table, row, column string }
 const unknownRow = "?"
 
 func (k *Survey) shapeOf(table string) *shape {
-	table = lock.TableName(table)
-	s := k.shapes[table]
+	if k.last != nil && k.lastOf == table {
+		return k.last // one is mostly asked for many times in a row
+	}
+	name := lock.TableName(table)
+	s := k.shapes[name]
 	if s == nil {
 		s = newShape()
-		k.shapes[table] = s
+		k.shapes[name] = s
 	}
+	k.last, k.lastOf = s, table
 	return s
 }
 
@@ -117,8 +121,9 @@ func (s *shape) learnRow(op *lock.Op) {
 	}
 	row := rowName(op, parts)
 	if len(guards) == 0 {
-		s.alone[namedBy(row)] = s.alone[namedBy(row)] || !op.SQL.Opaque
-		s.many[namedBy(row)] = s.many[namedBy(row)] || op.Rows > 1
+		name := namedBy(row)
+		s.alone[name] = s.alone[name] || !op.SQL.Opaque
+		s.many[name] = s.many[name] || op.Rows > 1
 	}
 	for i, part := range parts {
 		if column, value, _ := strings.Cut(part, "="); s.echoed[column] {
@@ -152,9 +157,12 @@ func (s *shape) differs(row, column string, v lock.Value) {
 func (s *shape) needed(op *lock.Op, parts []string) []string {
 	for i, part := range parts {
 		column, _, _ := strings.Cut(part, "=")
+		if !s.echoed[column] || len(parts) == 1 {
+			continue
+		}
 		rest := slices.Delete(slices.Clone(parts), i, i+1)
 		row := rowName(op, rest)
-		if name := namedBy(row); s.echoed[column] && len(rest) > 0 && s.alone[name] && !s.many[name] && !s.isSplit(row) {
+		if name := namedBy(row); s.alone[name] && !s.many[name] && !s.isSplit(row) {
 			return s.needed(op, rest)
 		}
 	}
@@ -262,6 +270,9 @@ func (c *kase) rowOf(op *lock.Op) string {
 }
 
 func rowName(op *lock.Op, parts []string) string {
+	if len(parts) == 1 {
+		return op.Upstream + "/" + parts[0]
+	}
 	slices.Sort(parts)
 	return op.Upstream + "/" + strings.Join(slices.Compact(parts), "&")
 }
@@ -287,12 +298,22 @@ func text(v lock.Value) string {
 	return ""
 }
 
-// guards returns the conditions of a write on columns that change.
+// guards returns the conditions of a write on columns that change. Those that stand
+// beside each other are not copied.
 func (c *kase) guards(op *lock.Op) []lock.Cond {
-	s := c.shapeOf(op.SQL.Table)
-	var out []lock.Cond
-	for _, w := range op.SQL.Where {
-		if s.mutable[w.Column] {
+	s, all := c.shapeOf(op.SQL.Table), op.SQL.Where
+	changes := func(w lock.Cond) bool { return s.mutable[w.Column] }
+	from := slices.IndexFunc(all, changes)
+	if from < 0 {
+		return nil
+	}
+	to := from + 1
+	for to < len(all) && changes(all[to]) {
+		to++
+	}
+	out := all[from:to:to]
+	for _, w := range all[to:] {
+		if changes(w) {
 			out = append(out, w)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 type Survey struct {
 	locks  *lock.Survey
 	shapes map[string]*shape // by table
+	last   *shape            // the one that was asked for last, as lastOf
+	lastOf string
 	paths  map[string]*pathUse
 	pathed bool // names beyond those were used under a path of their session's
 

@@ -63,19 +63,6 @@ func (t *showing) add(strict, loose harms) {
 // findClusters finds the clusters of the case, and holds back those of which
 // something goes on: they are due when all of it is over.
 func (c *kase) findClusters() {
-	last := map[tableRow]lock.Instant{} // when a row was last asked for by what is over
-	met := func(op *lock.Op, row string) {
-		if c.opEnd(op) < c.horizon {
-			row := tableRow{lock.TableName(op.SQL.Table), row}
-			last[row] = max(last[row], op.F)
-		}
-	}
-	for _, r := range c.reads {
-		met(r.op, r.row)
-	}
-	for _, w := range c.writes {
-		met(w.op, w.row)
-	}
 	c.placeOf = map[*lock.Op]place{}
 	var ready []*cluster
 	c.sections = c.findSections()
@@ -83,7 +70,7 @@ func (c *kase) findClusters() {
 		k.core = len(k.sections)
 		switch {
 		case !k.has(func(op *lock.Op) bool { return !c.judged[op] }):
-		case c.horizon != lock.Never && !c.pinnedIn(k) && (k.has(func(op *lock.Op) bool { return c.opEnd(op) >= c.horizon }) || c.soon(k, last)):
+		case c.horizon != lock.Never && !c.pinnedIn(k) && (k.has(func(op *lock.Op) bool { return c.opEnd(op) >= c.horizon }) || c.soon(k)):
 			k.has(func(op *lock.Op) bool { c.waiting[op] = true; return false })
 			c.holdBack(k)
 		default:
@@ -95,10 +82,11 @@ func (c *kase) findClusters() {
 
 // soon reports whether somebody may yet read what a cluster left behind, which tells
 // of its order. It is waited for, for a while.
-func (c *kase) soon(k *cluster, last map[tableRow]lock.Instant) bool {
+func (c *kase) soon(k *cluster) bool {
 	if len(c.ops) > waitedFor && c.ops[len(c.ops)-waitedFor].A > k.end {
 		return false
 	}
+	last := c.lastMet()
 	for row := range k.rows {
 		if last[row] < k.end {
 			return true
@@ -353,7 +341,7 @@ func (c *kase) strangeTo(table string) []*write {
 			if kinds[table] == nil {
 				kinds[table] = map[string]bool{}
 			}
-			kinds[table][namedBy(w.row)] = true
+			kinds[table][c.nameOf(w.row)] = true
 		}
 		for _, w := range slices.Concat(c.writes, c.beside) {
 			table := lock.TableName(w.op.SQL.Table)
