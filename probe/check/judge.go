@@ -22,6 +22,11 @@ func Judge(in Input) Result {
 
 // judge goes through a whole history that is in memory.
 func judge(in Input, window, kept int) *Judging {
+	return judgeBy(in, func(j *Judging) { j.window, j.kept = window, kept })
+}
+
+// judgeBy does so with limits other than the usual.
+func judgeBy(in Input, set func(*Judging)) *Judging {
 	ops := make([]*lock.Op, len(in.Ops))
 	for i, op := range in.Ops {
 		own := *op
@@ -29,7 +34,7 @@ func judge(in Input, window, kept int) *Judging {
 		ops[i] = &own
 	}
 	j := NewJudging(in.setup(), surveyOf(in.Declarations, ops))
-	j.window, j.kept = window, kept
+	set(j)
 	for _, g := range in.Gaps {
 		j.Gap(g)
 	}
@@ -57,6 +62,7 @@ type kase struct {
 	*carry
 	viewed
 	horizon lock.Instant // what ended before it is due; Never: everything
+	room    int          // see orderClusters
 	judged  map[*lock.Op]bool
 	closed  map[lock.TermID]bool
 	pinned  map[lock.TermID]bool
@@ -69,11 +75,11 @@ type kase struct {
 	reads      []*read          // those that were answered, by request
 	readsOf    map[cell][]*read // the same, by cell
 	writes     []*write
-	beside     []*write                // to other tables than the statement's own: of whatever rows, with whatever values
-	written    map[cell][]*write       // accepted and unknown ones that assign the cell, by earliest effect
-	overs      map[cell][]lock.Instant // see oversOf
-	may        map[cell][]*write       // see mayWrite, with oversOf it
-	mayOvers   map[cell][]lock.Instant
+	beside     []*write                       // to other tables than the statement's own: of whatever rows, with whatever values
+	written    map[cell][]*write              // accepted and unknown ones that assign the cell, by earliest effect
+	overs      map[cell][]lock.Instant        // see between
+	may        map[cell][]*write              // see mayWrite
+	mayEnds    map[cell][]lock.Instant        // when the latest of those up to it was in effect
 	others     map[cell][]*write              // see otherwise
 	byName     map[columnOf]map[string][]cell // the written cells, by what names their rows
 	writeOf    map[*lock.Op]*write
@@ -127,7 +133,7 @@ func newCase(carried *carry) *kase {
 	return &kase{
 		carry: carried, viewed: viewed{lawless: map[*lock.Op]bool{}, cut: map[lock.TermID]lock.Instant{}},
 		txs: map[txID]*tx{}, written: map[cell][]*write{}, overs: map[cell][]lock.Instant{}, sources: map[source]*sourced{}, columnIDs: map[columnOf]int{}, rowNames: map[string]string{},
-		may: map[cell][]*write{}, others: map[cell][]*write{}, mayOvers: map[cell][]lock.Instant{},
+		may: map[cell][]*write{}, others: map[cell][]*write{}, mayEnds: map[cell][]lock.Instant{},
 		ofTerm: map[lock.TermID]*doings{}, acts: map[lock.LockID]*acts{}, terms: map[lock.LockID][]*lock.Term{},
 		writeOf: map[*lock.Op]*write{}, readsOf: map[cell][]*read{}, ends: map[cell][]lock.Instant{}, waiting: map[*lock.Op]bool{}, held: map[lock.TermID]bool{},
 		cycled: map[*write][]*premise{}, lost: map[cell][]pair{},

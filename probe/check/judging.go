@@ -26,6 +26,7 @@ type Judging struct {
 	queue  *queue
 	window int
 	kept   int // how many ops may be kept before something is let go of
+	room   int // how many courses are looked at in one case
 
 	ops     []*lock.Op // what the view is made of, by request
 	terms   []*lock.Term
@@ -51,7 +52,7 @@ type openTx struct {
 // NewJudging returns a judging of the history that the survey is of.
 func NewJudging(setup Setup, known *Survey) *Judging {
 	j := &Judging{
-		carry: newCarry(setup, known), window: windowOps, kept: mostKept,
+		carry: newCarry(setup, known), window: windowOps, kept: mostKept, room: mostCourses * mostClusters,
 		term: map[lock.TermID]*lock.Term{}, judged: map[*lock.Op]bool{}, crowded: map[*lock.Op]bool{}, closed: map[lock.TermID]bool{}, asked: map[*lock.Op]bool{},
 		txs: map[uint64]openTx{}, pinned: map[lock.TermID]bool{},
 	}
@@ -212,7 +213,7 @@ func over(op *lock.Op) bool {
 // horizon and was not judged yet.
 func (j *Judging) view(horizon lock.Instant) *kase {
 	c := newCase(j.carry)
-	c.ops, c.all, c.strays, c.horizon = j.ops, j.terms, j.strays, horizon
+	c.ops, c.all, c.strays, c.horizon, c.room = j.ops, j.terms, j.strays, horizon, j.room
 	c.judged, c.crowded, c.closed, c.pinned, c.byID, c.within = j.judged, j.crowded, j.closed, j.pinned, j.term, j.txs
 	return c
 }

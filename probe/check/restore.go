@@ -49,7 +49,7 @@ func (c *kase) since(m *rmw) []*write {
 	list := c.mayWrite(m.cell)
 	from := c.readFrom(m.read)
 	end, _ := slices.BinarySearchFunc(list, m.write.hi, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
-	start, _ := slices.BinarySearch(c.mayOvers[m.cell], from+1)
+	start, _ := slices.BinarySearch(c.mayEnds[m.cell], from+1)
 	for _, x := range list[min(start, end):end] {
 		if x != m.write && !m.write.before(x) && m.putsBack(x, list[min(start, end):end]) {
 			m.restorers = append(m.restorers, x)
@@ -108,7 +108,7 @@ func (c *kase) mayWrite(k cell) []*write {
 		list = append(slices.Clone(list), others...)
 		slices.SortStableFunc(list, func(a, b *write) int { return cmp.Compare(a.lo, b.lo) })
 	}
-	c.may[k], c.mayOvers[k] = list, oversOf(list)
+	c.may[k], c.mayEnds[k] = list, prefixMax(list, func(x *write) lock.Instant { return x.hi })
 	return list
 }
 

@@ -78,9 +78,13 @@ func (w *write) locked() lock.Instant {
 func (w *write) over() lock.Instant { return min(w.hi, w.locked()) }
 
 // before reports whether x certainly took effect before w, both accepted and of
-// one row.
+// one row. A transaction's writes have their instants from its commit: which of them
+// came first, their connection tells.
 func (x *write) before(w *write) bool {
-	return x != w && (x.over() <= w.lo || x.op.Session == w.op.Session && x.op.Seq < w.op.Seq)
+	if x.op.Session == w.op.Session {
+		return x.op.Seq < w.op.Seq
+	}
+	return x.over() <= w.lo
 }
 
 // A read is a statement that returned columns of a row.

@@ -125,7 +125,7 @@ func (c *kase) pinnedIn(k *cluster) bool {
 // orderClusters goes through the orders of the clusters in which somebody may have
 // got between another's read and write.
 func (c *kase) orderClusters() {
-	room := mostCourses * mostClusters
+	room := c.room
 	for _, k := range c.ready {
 		r := c.ordersOf(k, &room)
 		for n := 0; r != nil && r.ambiguous() && n < mostWitnesses; n++ {
