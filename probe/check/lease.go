@@ -102,8 +102,20 @@ func (c *kase) ofOthers(t *lock.Term) []*lock.Op {
 				out = append(out, o.Grant, op)
 			}
 		}
+		out = append(out, c.successor(t, op)...)
 	}
 	return out
+}
+
+// successor returns the grant, with its release, that took a term's place before an op was
+// asked: after that, what compares no token is not taken to have found the term's own key.
+func (c *kase) successor(t *lock.Term, op *lock.Op) []*lock.Op {
+	for _, o := range c.terms[t.Lock] {
+		if o.Grant.ReplySeq > t.Grant.ReplySeq && o.Grant.ReplySeq < op.Seq {
+			return []*lock.Op{o.Grant, o.Release}
+		}
+	}
+	return nil
 }
 
 // foundOwn reports whether the key that a release of the term removed was certainly

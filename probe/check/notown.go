@@ -132,8 +132,8 @@ func (a alien) verdict() Verdict {
 	return v
 }
 
-func (a alien) cited(op *lock.Op) []*lock.Op {
-	return []*lock.Op{a.may[len(a.may)-1].Grant, a.gone, op}
+func (c *kase) citedOf(a alien, op *lock.Op) []*lock.Op {
+	return append(c.successor(a.own, op), a.may[len(a.may)-1].Grant, a.own.Grant, a.gone, op)
 }
 
 // removedNotOwn finds LF301 where it is open whose lock was removed.
@@ -146,7 +146,7 @@ func (c *kase) removedNotOwn(id lock.LockID, op *lock.Op) {
 	c.count(m, Proven, func() (*proof, Verdict, []*lock.Op) {
 		p := a.proof(op)
 		p.say("However A's release, which compares no token, was forwarded at %s and answered that it had removed the key: it was %s.", ms(op.F), a.whose())
-		return p, a.verdict(), a.cited(op)
+		return p, a.verdict(), c.citedOf(a, op)
 	})
 }
 
@@ -159,6 +159,6 @@ func (c *kase) renewedNotOwn(id lock.LockID, op *lock.Op) {
 	c.count(many{id: id, code: "LF302", more: "This happened %d times."}, Proven, func() (*proof, Verdict, []*lock.Op) {
 		p := a.proof(op)
 		p.say("However A's renewal, which compares no token, was forwarded at %s and answered that it had set the lifetime: the lock was %s.", ms(op.F), a.whose())
-		return p, a.verdict(), a.cited(op)
+		return p, a.verdict(), c.citedOf(a, op)
 	})
 }

@@ -44,6 +44,9 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 	terms := c.terms[id]
 	end, _ := slices.BinarySearchFunc(terms, op.ReplySeq, func(t *lock.Term, seq uint64) int { return cmp.Compare(t.Grant.ReplySeq, seq) })
 	for _, t := range slices.Backward(terms[:end]) {
+		if t.ID == op.Term.ID || t.Span != lock.LeaseSpan {
+			return nil // nobody gives back what another's session or transaction has
+		}
 		if t.Grant.R > op.F {
 			continue
 		}
@@ -51,7 +54,7 @@ func (c *kase) removedOther(id lock.LockID, op *lock.Op) *lock.Term {
 			return nil
 		}
 		// Of a client that is not known it cannot be said that it is another one.
-		if t.ID == op.Term.ID || t.Actor == op.Actor || t.Actor == "" || op.Actor == "" || t.Session == op.Session {
+		if t.Actor == op.Actor || t.Actor == "" || op.Actor == "" || t.Session == op.Session {
 			return nil
 		}
 		if t.Votes != nil || op.Guarded && !op.Token.Same(t.Token) || c.goneBefore(t, op) {
