@@ -193,3 +193,7 @@ func TestPorcupineAgrees(t *testing.T) {
 	}
 	t.Logf("%d histories, %d of them not of a lock that works; proven in %d", n, illegal, proven)
 }
+
+func keyTalliesOf(want orders.KeyResult) map[string]orders.Tally {
+	return map[string]orders.Tally{"LF101": want.Overrun, "LF301": want.Removed, "LF302": want.Extended, "LF305": want.Double}
+}

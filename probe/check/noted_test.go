@@ -75,7 +75,7 @@ func TestTheOrdersOfAKeyHoweverLateAReplyIsNoted(t *testing.T) {
 		}
 		notedLater(ops, seed)
 		r := judgeKey(ops)
-		for code, w := range map[string]orders.Tally{"LF101": want.Overrun, "LF301": want.Removed, "LF302": want.Extended, "LF305": want.Double} {
+		for code, w := range keyTalliesOf(want) {
 			if got := level(r, code); got == "every" && !w.Every() || code != "LF101" && tooHigh(levelOf(w), got) {
 				t.Errorf("seed %d: %s is %s; the orders say %s:\n%s", seed, code, got, levelOf(w), orders.KeyString(ops))
 			}

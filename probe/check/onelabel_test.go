@@ -94,7 +94,7 @@ func TestTheOrdersOfAKeyOfTasksOfOneProcess(t *testing.T) {
 		}
 		oneLabel(ops, seed/6)
 		r := judgeKey(ops)
-		for code, w := range map[string]orders.Tally{"LF101": want.Overrun, "LF301": want.Removed, "LF302": want.Extended, "LF305": want.Double} {
+		for code, w := range keyTalliesOf(want) {
 			if level(r, code) == "every" && !w.Every() {
 				t.Errorf("seed %d: %s is proven; the orders say %s:\n%s", seed, code, levelOf(w), orders.KeyString(ops))
 			}

@@ -233,7 +233,8 @@ func (m *rmw) mayLeave(y *write, left lock.Value, list []*write) bool {
 }
 
 // finalOf returns what the transaction of m's write left in its cell: the last that it set
-// there, which may be another than m's. It is not known where it added to that.
+// there, which may be another than m's. It is not known where it added
+// to that, or may have meant another table.
 func (c *kase) finalOf(m *rmw) lock.Value {
 	t := c.txs[txID{m.write.op.Session, m.write.op.Tx}]
 	if m.write.op.Tx == 0 || t == nil {
@@ -245,8 +246,11 @@ func (c *kase) finalOf(m *rmw) lock.Value {
 		if w == nil || w.state == refused || op.Seq <= m.write.op.Seq || w.row != m.cell.row || !w.of(m.cell.table) {
 			continue
 		}
-		if a, sets := w.assigns(m.cell.column); sets {
+		switch a, sets := w.assigns(m.cell.column); {
+		case sets && oneTable(op, m.write.op):
 			left = a.Value
+		case sets:
+			left = lock.Value{}
 		}
 	}
 	return left
