@@ -122,5 +122,11 @@ func (l *Ledger) marks(k *keyState, t *Term) bool {
 	}
 	g.last = t
 	g.isMarker = g.isMarker || g.lapses >= markerAfter
-	return g.isMarker || !g.seen && (t.TTL > 0 && t.TTL <= probeTTL || t.TTL >= markerTTL)
+	return g.isMarker || !g.seen && (t.TTL > 0 && t.TTL <= probeTTL || t.TTL >= markerTTL || t.setting())
+}
+
+// setting reports whether a script added a member of a key that is not made to expire, as
+// many do that note a setting which nobody had made.
+func (t *Term) setting() bool {
+	return t.Member && t.TTL == 0 && t.Grant.Evidence != FromWire
 }

@@ -168,7 +168,7 @@ func (s *Survey) took(op *Op) {
 		s.key(id).grant(op)
 		s.joins(id, op)
 	}
-	if op.Kind == Acquire && g.kept || s.locks[id] {
+	if op.Kind == Acquire && g.kept || s.locks[id] || op.Kind == Store && op.Outcome == NotHeld {
 		return
 	}
 	k := s.key(id)
@@ -200,6 +200,9 @@ func (s *Survey) gave(op *Op) {
 		_, taken := k.takers.has(use{text: op.Actor})
 		g.kept = g.kept || taken
 		return
+	}
+	if !op.Token.Known() && op.Outcome == NotHeld {
+		return // which says of nobody that it was the key's
 	}
 	k.compared.add(token)
 	own, any := k.taken.has(token)

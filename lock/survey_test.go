@@ -72,6 +72,42 @@ func TestASurveyFindsMarkers(t *testing.T) {
 	}
 }
 
+// Scripts note a setting in a field that nobody had set, and look at others of that key later.
+func TestASettingIsNoLock(t *testing.T) {
+	field := func(l *tape, kind Kind, token string, out Outcome) *Op {
+		op := member(l, kind, "A", 1, token)
+		if op.TTL = 0; token == "" {
+			op.Token = Value{}
+		}
+		op.Outcome = out
+		return op
+	}
+	for _, tt := range []struct {
+		name string
+		kind Kind
+		out  Outcome
+		want bool
+	}{
+		{"what looks at it later found another token", Release, NotHeld, true},
+		{"nothing was stored", Store, NotHeld, true},
+		{"a holder gave it up", Release, Done, false},
+		{"a holder extended it", Renew, Done, false},
+	} {
+		l := newTape()
+		token := map[bool]string{true: "", false: "default"}[tt.out == NotHeld && tt.kind == Release]
+		ops := []*Op{field(l, Acquire, "default", Granted), field(l, Acquire, "", Refused), field(l, tt.kind, token, tt.out)}
+		if tt.kind == Store {
+			ops[2].Token = l.v("worker")
+			ops = append(ops, field(l, Release, "worker", NotHeld))
+		}
+		l.Learn(surveyOf(nil, ops...))
+		op := l.do(10, field(l, Acquire, "default", Granted), Granted)
+		if got := l.Term(op.Term.ID).Marker; got != tt.want {
+			t.Errorf("%s: marker %v", tt.name, got)
+		}
+	}
+}
+
 func TestASurveyIsBounded(t *testing.T) {
 	s := NewSurvey(nil)
 	letters := func(i int) string { // so that each is of a shape of its own

@@ -23,8 +23,8 @@ worker.on("error", (e) => {
   console.error(e.message);
   counts.lost = 1;
 });
-do await sleep(30);
-while (counts.wrote < sections && (await left()));
+const over = () => counts.released + counts.unreleased + counts.lost;
+for (let waited = 0; (waited < 3000 && over() < counts.wrote) || (counts.wrote < sections && (await left())); waited += 30) await sleep(30);
 await worker.close();
 await queue.close();
 connection.disconnect();
