@@ -94,7 +94,7 @@ func (t trial) witnessed(usual string) []string {
 	if t.effects != "" {
 		return []string{"--witness", t.effects, "--effects-only", "--verbose"}
 	}
-	return []string{"--witness", usual}
+	return []string{"--witness", usual, "--verbose"}
 }
 
 // missedIn reads, of what lockfaultd says at its end, of how many calls its witness
