@@ -3,6 +3,7 @@ package check
 import (
 	"testing"
 
+	"github.com/lockfaultd/lockfaultd/internal/orders"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -22,5 +23,21 @@ func TestEveryPossibleCycleHidesAStaleWrite(t *testing.T) {
 	r := Judge(in)
 	if level(r, "LF104") != "some" || level(r, "LF103") == "every" {
 		t.Errorf("%q", summary(r))
+	}
+}
+
+// What was never answered took effect in none of the orders, though its reply does not say so.
+func TestWhatTookEffectInNoOrderIsNoStaleWrite(t *testing.T) {
+	for _, seed := range []uint64{45762, 87744} {
+		if got := level(Judge(inputOf(drawn(seed))), "LF103"); got != "none" {
+			t.Errorf("seed %d: %s", seed, got)
+		}
+	}
+}
+
+// Of two grants the first may be the later one, if the other's lease was cut short in between.
+func TestALeaseThatWasCutShortIsNoDoubleGrant(t *testing.T) {
+	if got := level(judgeKey(orders.DrawKey(67695, keyShapeOf(67695))), "LF305"); got == "every" {
+		t.Error("it is proven")
 	}
 }

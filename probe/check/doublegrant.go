@@ -148,7 +148,7 @@ func (c *kase) heldUnless(t *lock.Term, at lock.Instant) lock.Instant {
 // otherWayRound reports whether the two grants, which the replies show in one
 // order, may have happened in the other, with the end of b's lease in between.
 func (c *kase) otherWayRound(a, b *lock.Term) bool {
-	return b.Grant.F < a.Grant.R && (lock.Lease(b.Grant, b.Grant.TTL).Earliest < a.Grant.R || c.removable(b, a.Grant))
+	return b.Grant.F < a.Grant.R && (min(lock.Lease(b.Grant, b.Grant.TTL).Earliest, c.cutShort(b)) < a.Grant.R || c.removable(b, a.Grant))
 }
 
 // sameHolder reports whether one client took the lock again with its own token.

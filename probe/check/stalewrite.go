@@ -54,7 +54,7 @@ func (w *write) hangs() bool {
 func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 	var sure, perhaps []staleWrite
 	for _, w := range c.ofTerm[t.ID].writes {
-		if w.state != accepted && !w.hangs() || c.inCycle(w) == yes || c.mayBeRefused(w) || !c.dueOp(w.op) {
+		if w.state != accepted && !w.hangs() || c.inCycle(w) == yes || c.mayBeRefused(w) || !c.dueOp(w.op) || w.hangs() && c.placeOf[w.op].result.neverTook(w.op) {
 			continue
 		}
 		if o := c.grantedBefore(t, later, w.lo); o != nil && w.state == accepted {

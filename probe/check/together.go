@@ -21,6 +21,20 @@ type clustered struct {
 	on     []columnOf
 	told   bool                // there is a verdict about two of its sections
 	first  map[[2]*lock.Op]int // of two writes with fences: in how many orders the one came before the other
+	real   uint64              // the deeds that took effect in some order
+}
+
+// neverTook reports whether a write that was never answered took effect in no order.
+func (r *clustered) neverTook(w *lock.Op) bool {
+	if r == nil || r.blind {
+		return false
+	}
+	for i := range r.scene.deeds {
+		if d := &r.scene.deeds[i]; d.op == w && len(d.sets) > 0 {
+			return r.real>>i&1 == 0
+		}
+	}
+	return false
 }
 
 // A showing counts orders. Strictly, only what is certain to be a dependency counts,
@@ -252,6 +266,9 @@ func (s *scene) tell(x *course, r *clustered) {
 		return s.harmsOf(slices.DeleteFunc(s.links(x, lives, same), func(l link) bool { return max(l.from, l.to) >= s.cluster.core }))
 	}
 	s.firsts(x, r)
+	for _, v := range x.versions {
+		r.real |= v.writes
+	}
 	r.with.add(of(every(true), true), of(every(false), false))
 	if len(r.on) > 0 {
 		r.within.add(of(bare(every(true)), true), of(bare(every(false)), false))
@@ -272,8 +289,12 @@ func (s *scene) premises() []columnOf {
 
 // entangled reports whether there can be a cycle at all: a live read whose write is
 // another deed than the read, and that another section may have overwritten before;
-// or two sections that both wrote two cells.
+// or two sections that both wrote two cells; or that the order may tell whether what was
+// never answered took effect.
 func (s *scene) entangled() bool {
+	if len(s.cluster.sections) > 1 && slices.ContainsFunc(s.deeds, func(d deed) bool { return d.optional }) {
+		return true
+	}
 	for _, l := range s.live {
 		for i := range s.deeds {
 			d := &s.deeds[i]
