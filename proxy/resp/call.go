@@ -197,7 +197,10 @@ func become(op, told *lock.Op) {
 	if told.Token.Known() {
 		op.Token = told.Token
 	}
-	op.Outcome, op.Evidence, op.Guessed = told.Outcome, told.Evidence, false
+	if told.Outcome != lock.Unknown || op.Guessed { // else the reply may say more, by the script's text
+		op.Outcome = told.Outcome
+	}
+	op.Evidence, op.Guessed = told.Evidence, false
 	op.NX, op.Guarded, op.Member, op.Shared, op.Depth = told.NX, told.Guarded, told.Member, told.Shared, told.Depth
 	if told.TTL != 0 || told.Until != 0 {
 		op.TTL, op.Until = told.TTL, told.Until

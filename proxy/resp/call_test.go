@@ -51,6 +51,8 @@ func TestCallsAreResolved(t *testing.T) {
 	acquired := lock.Op{Kind: lock.Acquire, Outcome: lock.Granted, Key: "k", NX: true, Token: testHash.Of([]byte("tok")), TTL: 5e8}
 	renewed := lock.Op{Kind: lock.Renew, Outcome: lock.Done, Key: "k", Guarded: true, Token: testHash.Of([]byte("tok")), TTL: 5e8}
 	released := lock.Op{Kind: lock.Release, Outcome: lock.Done, Key: "k", Guarded: true, Token: testHash.Of([]byte("tok"))}
+	unsure := acquired
+	unsure.Outcome = lock.Unknown
 	fenced := acquired
 	fenced.FenceKey, fenced.Fence, fenced.HasFence = "f", 7, true
 	counter := fenced
@@ -82,6 +84,11 @@ func TestCallsAreResolved(t *testing.T) {
 			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL acquire db0 "k" nx T ttl=500ms refused monitor`},
 		{"an acquire that has renewed", []string{"EVAL", luaOwnOrFree, "1", "k", "tok", "500"}, ":1", shown(renewed),
 			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL renew db0 "k" guarded T ttl=500ms done monitor|EVAL other db0 "k" nx T ttl=500ms done monitor`},
+		{"not known by its effect, but by its reply", []string{"EVAL", luaOwnOrFree, "1", "k", "tok", "500"}, ":1", shown(unsure),
+			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL acquire db0 "k" nx T ttl=500ms granted monitor`},
+		{"refused by its reply", []string{"EVAL", luaOwnOrFree, "1", "k", "tok", "500"}, ":0", shown(unsure),
+			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL acquire db0 "k" nx T ttl=500ms refused monitor`},
+		{"known by neither", unknown, ":1", shown(unsure), "", `EVALSHA acquire db0 "k" nx T ttl=500ms unknown monitor`},
 		{"fence, returned", unknown, "*2\r\n:-1\r\n:7", shown(fenced), "", `EVALSHA acquire db0 "k" nx T ttl=500ms fencekey=f fence=7 granted monitor`},
 		{"fence, alone", unknown, ":7", shown(fenced), "", `EVALSHA acquire db0 "k" nx T ttl=500ms fencekey=f fence=7 granted monitor`},
 		{"fence, not returned", unknown, ":1", shown(fenced), "", `EVALSHA acquire db0 "k" nx T ttl=500ms granted monitor`},
