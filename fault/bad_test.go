@@ -122,13 +122,14 @@ var bad = []struct{ rule, want string }{
 	{"tick(1s)=800ms,scope=thread", `--stall-after: tick(1s)=800ms,scope=thread: column 22: unknown scope "thread", expected process`},
 
 	// Gates.
-	{"freeze-before write=until:next-write", `--freeze-before: write=until:next-write: column 7: gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms`},
-	{"freeze-before write=until:lease-expired+next-read,timeout=5s", `--freeze-before: write=until:lease-expired+next-read,timeout=5s: column 7: gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms`},
-	{"freeze-before write=until:signal:go", `--freeze-before: write=until:signal:go: column 7: gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms`},
 	{"freeze-before write=until:", `--freeze-before: write=until:: column 13: expected a condition such as next-write, found the end`},
 	{"freeze-before write=until:next-wrte", `--freeze-before: write=until:next-wrte: column 13: unknown condition "next-wrte", the nearest known one is next-write`},
 	{"freeze-before write=until:signal:", `--freeze-before: write=until:signal:: column 20: expected the signal's name, found the end`},
 	{"freeze-before write=until:next-write+", `--freeze-before: write=until:next-write+: column 24: expected a condition such as next-write, found the end`},
+	{"freeze-before write=until:next-write+next-write", `--freeze-before: write=until:next-write+next-write: column 24: next-write is given twice, expected it once`},
+	{"stall-before acquire=until:lease-expired", `--stall-before: acquire=until:lease-expired: column 9: there is no lease yet that could expire: expected other conditions, or --stall-after acquire`},
+	{"freeze-before tick(1s)=until:next-write", `--freeze-before: tick(1s)=until:next-write: column 10: a tick holds no op, so there is no lock that a gate could listen to: expected a duration such as 800ms`},
+	{"freeze-before write=until:next-write,timeout=0s", `--freeze-before: write=until:next-write,timeout=0s: column 38: timeout=0s would wait for nothing, expected more`},
 
 	// Flags.
 	{"hold write=800ms", `--hold: not yet: hold is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},

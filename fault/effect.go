@@ -16,7 +16,7 @@ func (p *parser) effect() (err error) {
 	p.effectAt = p.pos
 	switch {
 	case p.accept("until:"):
-		p.gated, p.gateAt = true, p.effectAt
+		p.gateAt = p.effectAt
 		err = p.gate()
 	case strings.HasPrefix(p.rest(), "ttl"):
 		err = p.lease()
@@ -96,27 +96,39 @@ func (p *parser) term(sign int) error {
 
 // conditions are what a gate can wait for.
 func conditions() []string {
-	return []string{"lease-expired", "next-acquire", "next-read", "next-write", "next-release"}
+	return []string{string(LeaseExpired), string(NextAcquire), string(NextRead), string(NextWrite), string(NextRelease)}
 }
 
 // gate reads COND{+COND}.
 func (p *parser) gate() error {
 	for {
 		at := p.pos
-		c := p.take(word)
-		switch {
-		case c == "signal" && p.accept(":"):
-			if p.take(word) == "" {
-				return p.fail(p.pos, "expected the signal's name, %s", p.found())
-			}
-		case c == "":
-			return p.fail(at, "expected a condition such as next-write, %s", p.found())
-		case !slices.Contains(conditions(), c):
-			return p.fail(at, "unknown condition %s, the nearest known one is %s", quoted(c),
-				nearest.Word(c, append(conditions(), "signal:NAME")))
+		if err := p.condition(); err != nil {
+			return err
 		}
+		c := Condition(p.text[at:p.pos])
+		if p.rule.Until.Has(c) {
+			return p.fail(at, "%s is given twice, expected it once", c)
+		}
+		p.rule.Until = p.rule.Until.with(c)
 		if !p.accept("+") {
 			return nil
 		}
 	}
+}
+
+func (p *parser) condition() error {
+	at := p.pos
+	switch c := p.take(word); {
+	case c == "signal" && p.accept(":"):
+		if p.take(word) == "" {
+			return p.fail(p.pos, "expected the signal's name, %s", p.found())
+		}
+	case c == "":
+		return p.fail(at, "expected a condition such as next-write, %s", p.found())
+	case !slices.Contains(conditions(), c):
+		return p.fail(at, "unknown condition %s, the nearest known one is %s", quoted(c),
+			nearest.Word(c, append(conditions(), "signal:NAME")))
+	}
+	return nil
 }

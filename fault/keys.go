@@ -87,9 +87,12 @@ func (p *parser) name() error {
 	return nil
 }
 
-// timeout is read, so that a mistake in it is named, and judged by sense.
-func (p *parser) timeout() error {
-	_, err := p.duration("a duration such as 5s")
+func (p *parser) timeout() (err error) {
+	at := p.pos
+	p.rule.Timeout, err = p.duration("a duration such as 5s")
+	if err == nil && p.rule.Timeout == 0 {
+		err = p.fail(at, "timeout=0s would wait for nothing, expected more")
+	}
 	return err
 }
 
@@ -102,16 +105,32 @@ func (p *parser) sense() error {
 	if p.rule.Scope == "" {
 		p.rule.Scope = defaultScope(p.rule.Do, p.rule.Event)
 	}
-	if at, ok := p.keyAt["timeout"]; ok && !p.gated {
+	if at, ok := p.keyAt["timeout"]; ok && p.rule.Until == "" {
 		return p.fail(at-len("timeout="), "timeout is superfluous: it ends a gate (until:), expected the rule without it")
-	}
-	if p.gated {
-		return p.fail(p.gateAt, "gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms")
 	}
 	if p.rule.Event == "refused" && p.rule.At == Before {
 		return p.fail(0, "a refusal is known only once the server has answered: expected --%s-after", p.rule.Do)
 	}
+	if err := p.noGate(); err != nil {
+		return err
+	}
 	return p.noGrant()
+}
+
+// noGate refuses a gate that could never open.
+func (p *parser) noGate() error {
+	e := p.rule.Event
+	switch {
+	case p.rule.Until == "":
+		return nil
+	case e == tick:
+		return p.fail(p.gateAt, "a tick holds no op, so there is no lock that a gate could listen to: expected a duration such as 800ms")
+	case !p.rule.Until.Has(LeaseExpired):
+		return nil
+	case e == "refused", p.rule.At == Before && (e == "acquire" || e == "SETNX"):
+		return p.fail(p.gateAt, "there is no lease yet that could expire: expected other conditions, or --%s-after acquire", p.rule.Do)
+	}
+	return nil
 }
 
 // noGrant refuses ttl where no grant can be known.

@@ -87,8 +87,7 @@ type parser struct {
 	rule       Rule
 
 	effectAt int            // where the effect's text begins
-	gateAt   int            // where until: stood, if gated
-	gated    bool           //
+	gateAt   int            // where until: stood, if it did
 	keyAt    map[string]int // where each key's value began
 }
 

@@ -31,6 +31,7 @@ type Moment struct {
 	TTL       time.Duration // observed on the grant of the op's own term, or on this grant; 0: unknown
 	Actor     string        // label of the process; "" when it is not known
 	Freezable bool          // whether the actor could be frozen
+	Lock      bool          // the lock is known that the op asks for, or in whose section it is
 }
 
 // A Decision is what to do at a moment. The zero Decision lets it pass.
@@ -40,7 +41,8 @@ type Decision struct {
 	Rule      int           // place in the plan's list, from 0
 	RuleText  string        // Rule.Text
 	Name      string        // Rule.Name
-	For       time.Duration // never negative; with 0 there is an injection that takes no time
+	For       time.Duration // never negative; with 0 there is an injection that takes no time; of a gate the longest
+	Until     Conditions    // of a gate
 	Scope     Scope
 	Actor     string // whom it is about: the moment's actor, or the one that a tick picked
 	Matched   string // the name that the event was counted under: key or table; "" for a tick
@@ -112,12 +114,15 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 // fits refuses a freeze whose least length is over the limit. With a limit
 // that grows with the ttl, only a length without one can be judged here.
 func fits(r Rule, limits Limits) error {
-	least := r.For.Of(0)
+	least, told := r.For.Of(0), r.For.String()
+	if r.Timeout > 0 {
+		least, told = r.Timeout, r.Timeout.String()
+	}
 	if r.Do != Freeze || least <= limits.freeze(0) || r.For.TTL && limits.MaxFreeze == 0 {
 		return nil
 	}
 	return fmt.Errorf("a freeze of %s cannot fit --max-freeze=%s, expected a shorter one or a higher limit",
-		r.For, limits.freeze(0))
+		told, limits.freeze(0))
 }
 
 // Wants reports whether a rule names this wire verb, so that a parser should
@@ -148,7 +153,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 			r.barred[EarlierRule]++
 			continue
 		}
-		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m)}, name, now)
+		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m), m.Lock}, name, now)
 	}
 	return won
 }
@@ -167,6 +172,7 @@ type target struct {
 	actor     string
 	freezable bool
 	ttl       time.Duration
+	lock      bool
 }
 
 // ask counts an event for a rule that it matches, and fires the rule if it
@@ -194,8 +200,16 @@ func (p *Plan) fire(r *armed, t target, name string, n int) Decision {
 	r.fired++
 	return Decision{
 		Act: r.Do, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name,
-		For: r.For.Of(t.ttl), Scope: r.Scope, Actor: t.actor, Matched: name, Ordinal: n,
+		For: p.lasts(r, t.ttl), Until: r.Until, Scope: r.Scope, Actor: t.actor, Matched: name, Ordinal: n,
 	}
+}
+
+// lasts is how long an effect goes on at most.
+func (p *Plan) lasts(r *armed, ttl time.Duration) time.Duration {
+	if r.Until != "" {
+		return r.patience(ttl, p.limits)
+	}
+	return r.For.Of(ttl)
 }
 
 // Ended tells that the effect of an injection is over, or never began. From
@@ -222,6 +236,7 @@ const (
 	TooManyFrozen = "max-frozen"     // as many actors as allowed are
 	TooLong       = "max-freeze"     // the ttl makes the freeze longer than allowed
 	UnknownTTL    = "ttl unknown"    // the op belongs to no term, or its lease has no known lifetime
+	UnknownLock   = "no section"     // a gate listens to a lock, and the op belongs to no section and asks for none
 	TooManyNames  = "too many names" // no room to count one more name, and the rule needs the count
 	LateTick      = "late tick"      // the clock was asked too late; only the last tick due is used
 )
@@ -235,8 +250,10 @@ func (p *Plan) bar(r *armed, t target, name string, now lock.Instant) string {
 		return CoolingDown
 	case t.actor == "" && r.Do == Stall && r.Scope != ScopeConn:
 		return NoActor
-	case r.For.TTL && t.ttl <= 0:
+	case (r.For.TTL || r.Until.Has(LeaseExpired)) && t.ttl <= 0:
 		return UnknownTTL
+	case !t.lock && slices.ContainsFunc(r.Until.All(), Condition.ofTheLock):
+		return UnknownLock
 	case r.counted() && len(r.counts) >= mostNames && r.counts[name] == 0:
 		return TooManyNames
 	case r.Do == Freeze:
@@ -254,7 +271,7 @@ func (p *Plan) barFreeze(r *armed, t target) string {
 		return AlreadyFrozen
 	case len(frozen) >= p.limits.MaxFrozen:
 		return TooManyFrozen
-	case r.For.Of(t.ttl) > p.limits.freeze(t.ttl):
+	case p.lasts(r, t.ttl) > p.limits.freeze(t.ttl):
 		return TooLong
 	}
 	return ""

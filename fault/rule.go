@@ -54,10 +54,12 @@ type Rule struct {
 	Select Selector
 	Chance float64 // percent in (0, 100]; 0 when not given
 	For    Length
+	Until  Conditions // of a gate, "": it lasts For
 	Scope  Scope
 
 	Max      int           // most injections; 0: no bound
 	Cooldown time.Duration // from the end of one injection to the next
+	Timeout  time.Duration // of a gate; 0: max(5 s, 4 x ttl)
 	Name     string        // given by name=; may be empty
 
 	Text string // as it was typed: the flag with its dashes, a space, the value
@@ -148,7 +150,7 @@ func (r Rule) String() string {
 	if r.Chance > 0 {
 		b.WriteString("@" + decimal(r.Chance) + "%")
 	}
-	b.WriteString("=" + r.For.String())
+	b.WriteString("=" + r.effect())
 	if r.Scope != defaultScope(r.Do, r.Event) {
 		b.WriteString(",scope=" + string(r.Scope))
 	}
@@ -158,10 +160,20 @@ func (r Rule) String() string {
 	if r.Cooldown > 0 {
 		b.WriteString(",cooldown=" + r.Cooldown.String())
 	}
+	if r.Timeout > 0 {
+		b.WriteString(",timeout=" + r.Timeout.String())
+	}
 	if r.Name != "" {
 		b.WriteString(",name=" + r.Name)
 	}
 	return b.String()
+}
+
+func (r Rule) effect() string {
+	if r.Until != "" {
+		return "until:" + string(r.Until)
+	}
+	return r.For.String()
 }
 
 func (r Rule) anchor() string {

@@ -65,9 +65,21 @@ type Injection struct {
 	At        lock.Instant  `json:"at"`           // decided
 	Confirmed lock.Instant  `json:"confirmed,omitempty"`
 	Ended     lock.Instant  `json:"ended,omitempty"`
-	Outcome   string        `json:"outcome"` // landed, client-gave-up, refused: ..., cut short
+	Outcome   string        `json:"outcome"` // landed, client-gave-up, refused: ..., cut short, never opened
 	Reason    string        `json:"reason,omitempty"`
 	Section   bool          `json:"section,omitempty"` // its target was inside a section
+
+	// Of a gate: what it waited for, what of that came about, and when all of it had.
+	Until  string       `json:"until,omitempty"`
+	Met    []Met        `json:"met,omitempty"`
+	Opened lock.Instant `json:"opened,omitempty"` // 0: it did not
+}
+
+// A Met is a condition of a gate that came about.
+type Met struct {
+	Condition string       `json:"condition"`
+	At        lock.Instant `json:"at"`
+	Op        uint64       `json:"op,omitempty"` // the Seq of what brought it about
 }
 
 // An End is the end of a session.

@@ -17,8 +17,17 @@ func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 		if in.ends == 0 || in.ordered {
 			continue
 		}
-		if !ok || in.ends < next {
-			next, ok = in.ends, true
+		due := in.ends
+		if t := e.leaseOf(in); t != nil && t.LeaseEnd.Latest < due {
+			due = t.LeaseEnd.Latest + 1
+		}
+		if !ok || due < next {
+			next, ok = due, true
+		}
+	}
+	for _, s := range e.settlings {
+		if !ok || s.until < next {
+			next, ok = s.until, true
 		}
 	}
 	return next, ok
@@ -35,6 +44,8 @@ func (e *Engine) nextTick(now lock.Instant) (lock.Instant, bool) {
 func (e *Engine) Advance(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.lapse(now)
+	e.unsettle(func(s *settling) bool { return s.until <= now })
 	for _, in := range e.due(now) {
 		if in.Act == fault.Freeze {
 			e.letGo(in, now)
@@ -107,6 +118,7 @@ func (e *Engine) Disarm(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rules = false
+	e.unsettle(func(*settling) bool { return true })
 	for _, in := range slices.Clone(e.active) {
 		switch {
 		case in.Act != fault.Freeze:

@@ -27,6 +27,8 @@ type Engine struct {
 	untold []history.Actor // labelled and not recorded
 
 	active    []*injection
+	settlings []*settling
+	gated     atomic.Bool // an injection has had a gate
 	finished  []history.Injection
 	orders    []Order
 	baselines map[string]*Gate
@@ -108,6 +110,7 @@ func (e *Engine) Closed(c *conn, now lock.Instant) uint64 {
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
 	e.forgetActor(c.actor)
+	e.unsettle(func(s *settling) bool { return s.in.conn == c })
 	return e.seq
 }
 
@@ -131,6 +134,9 @@ func (e *Engine) Request(c *conn, op *lock.Op, holdable bool, now lock.Instant) 
 	if g := e.baseline(op); g != nil {
 		return g, true
 	}
+	if g := e.orderly(c, op, now); g != nil {
+		return g, true
+	}
 	return e.moment(c, fault.Before, op, now), false
 }
 
@@ -150,6 +156,7 @@ func (e *Engine) Reply(c *conn, op *lock.Op, holdable bool, now lock.Instant) *G
 	op.ReplySeq = e.seq
 	e.clocks.place(op) // of a script the end may be known only now
 	e.ledger.Reply(op)
+	e.heard(op, now)
 	if op.Outcome == lock.Granted || op.Kind == lock.Store {
 		e.busy.Store(true)
 	}
@@ -192,12 +199,19 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 		TTL:       e.ttl(op),
 		Actor:     c.actor.Label,
 		Freezable: c.actor.freezable(),
+		Lock:      e.asks(op),
 	}, now)
 	if d.Act == fault.Pass {
 		return nil
 	}
 	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor, d, c)}
 	return e.inject(in, now)
+}
+
+// asks reports whether it is known which lock an op is about.
+func (e *Engine) asks(op *lock.Op) bool {
+	id, _ := e.subject(op)
+	return id != lock.LockID{}
 }
 
 // meant returns the op as rules are to see it: on a key that is declared to be no

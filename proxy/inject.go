@@ -31,12 +31,15 @@ type injection struct {
 	over      *Gate        // opens when a freeze has been thawed, or never came about
 	cancelled bool         // it is to end as soon as it has begun
 	section   bool         // the process was in a critical section
+	wait      *fault.Wait  // nil: it lasts For
+	opened    lock.Instant // its gate's conditions had come about; 0: they have not
 	thaw      Thawer
 }
 
 // inject applies a decision; e.mu is held.
 func (e *Engine) inject(in *injection, now lock.Instant) *Gate {
 	in.actor, in.owner = in.conn.actor, in.conn.peer.Owner
+	e.listen(in)
 	if in.Act == fault.Freeze {
 		return e.freeze(in)
 	}
@@ -99,6 +102,9 @@ func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	in.thaw = t
 	in.confirmed = now
 	in.ends = now.Add(in.For)
+	if in.opened != 0 {
+		in.ends = now
+	}
 	if in.cancelled {
 		e.letGo(in, now)
 	}
@@ -123,10 +129,15 @@ func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant)
 		e.end(in, now, "cut short", tooSoon)
 	case note != "":
 		e.end(in, now, "cut short", note)
+	case in.shut():
+		e.end(in, now, closed, in.wait.Why())
 	default:
 		e.end(in, now, "landed", "")
 	}
 }
+
+// shut reports whether it had a gate that has not opened.
+func (in *injection) shut() bool { return in.wait != nil && in.opened == 0 }
 
 // end takes an injection off the list and opens its gate; e.mu is held.
 func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
@@ -143,6 +154,9 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 	if in.over != nil {
 		in.over.Open()
 	}
+	if in.phase == fault.After || outcome == "client-gave-up" || outcome == "refused" {
+		e.unsettle(func(s *settling) bool { return s.in == in })
+	}
 	e.finish(in, now, outcome, reason)
 }
 
@@ -157,6 +171,7 @@ func (e *Engine) finish(in *injection, now lock.Instant, outcome, reason string)
 	if in.op != nil {
 		h.Op = in.op.Seq
 	}
+	in.account(&h)
 	e.finished = append(e.finished, h)
 	e.kick()
 }
@@ -168,6 +183,10 @@ func (e *Engine) Released(in *injection, gone bool, now lock.Instant) {
 	defer e.mu.Unlock()
 	if gone {
 		e.end(in, now, "client-gave-up", "the client closed the connection during the stall")
+		return
+	}
+	if in.shut() {
+		e.end(in, now, closed, in.wait.Why())
 		return
 	}
 	e.end(in, now, "landed", "")

@@ -287,6 +287,7 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 			f.landing = append(f.landing, landing{op: m.Op, end: m.End})
 		}
 	case wire.Settle:
+		s.engine.Settled(m.Op, now)
 		// One that is still to be delivered is finished there.
 		if s.forget(m.Op) {
 			s.done = append(s.done, m.Op)
