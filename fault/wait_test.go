@@ -1,0 +1,144 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// These play what happens while an UPDATE of counter's row 1 by term 1 is held at a gate: one word for
+// each op, "TERM:WHAT".
+var gateTests = []struct {
+	name  string
+	until Conditions
+	plays string
+	open  bool
+	why   string // part of it, where it stays shut
+}{
+	{"a lease that ends", "lease-expired", "lapse", true, ""},
+	{"a grant to another", "next-acquire", "2:granted", true, ""},
+	{"a grant of another lock", "next-acquire", "2:granted-other", false, "no contender"},
+	{"its own grant", "next-acquire", "1:granted", false, "no contender"},
+	{"a refusal", "next-acquire", "0:refused 0:refused", false, "others were refused the lock 2 times"},
+	{"another's read", "next-read", "2:read", true, ""},
+	{"a read that failed", "next-read", "2:read-failed", false, "no contender"},
+	{"another row's read", "next-read", "2:read-other", false, "no contender"},
+	{"a read after which it wrote before the lease was over", "lease-expired+next-read", "2:read 2:write lapse", false, "waited in vain for next-read"},
+	{"the window of a third after that", "lease-expired+next-read", "2:read 2:write 3:read lapse", true, ""},
+	{"a claim that returns what it does not set", "lease-expired+next-read", "2:claim lapse", true, ""},
+	{"a claim ends no window", "lease-expired+next-read", "2:read 2:claim lapse", true, ""},
+	{"a claim is a write that is committed", "next-write", "2:claim", true, ""},
+	{"another's write", "next-write", "2:write", true, ""},
+	{"its own write", "next-write", "1:write", false, "no contender"},
+	{"a write of no row", "next-write", "2:write-none", false, "no contender"},
+	{"a write that is not known to be durable", "next-write", "2:write-early", false, "no contender"},
+	{"one that is, later", "next-write", "2:write-early settle", true, ""},
+	{"a write in a transaction that goes on", "next-write", "2:write-tx", false, "no contender"},
+	{"one that is committed", "next-write", "2:write-tx commit", true, ""},
+	{"one that is rolled back", "next-write", "2:write-tx rollback commit", false, "no contender"},
+	{"one whose COMMIT fails", "next-write", "2:write-tx commit-failed", false, "no contender"},
+	{"another's release", "next-release", "2:release", true, ""},
+	{"its own release", "next-release", "1:release", false, "no contender"},
+	{"a release of nothing", "next-release", "0:release-not-held", false, "no contender"},
+	{"a signal", "signal:go", "signal", true, ""},
+	{"another signal", "signal:stay", "signal", false, "waited in vain for signal:stay: it did not come about"},
+	{"one of two", "lease-expired+next-write", "lapse", false, "waited in vain for next-write: no contender"},
+	{"a heartbeat", "lease-expired+next-write", "1:renew 1:renew 0:refused", false, "renewed by heartbeat: 2 times, last on connection 1"},
+	{"another's heartbeat", "lease-expired", "2:renew", false, "waited in vain for lease-expired: it did not come about"},
+}
+
+func TestGates(t *testing.T) {
+	for _, tt := range gateTests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := NewWait(tt.until, lock.LockID{Key: "lock:c"}, 1, &lock.Op{Kind: lock.Write, SQL: rowOf("=1", "value")})
+			var last *lock.Op
+			for i, play := range strings.Fields(tt.plays) {
+				last = playAt(w, play, last, lock.Instant(i+1))
+			}
+			if w.Over() != tt.open {
+				t.Fatalf("open %v, want %v; %s", w.Over(), tt.open, w.Why())
+			}
+			if !tt.open && !strings.Contains(w.Why(), tt.why) {
+				t.Errorf("why: %s, want %s", w.Why(), tt.why)
+			}
+		})
+	}
+}
+
+func rowOf(id string, sets ...string) *lock.Statement {
+	s := &lock.Statement{Table: "public.counter", Where: []lock.Cond{{Column: "id", Op: "=", Value: lock.Value{Hash: id}}}}
+	for _, c := range sets {
+		s.Set = append(s.Set, lock.Assign{Column: c})
+	}
+	return s
+}
+
+func playAt(w *Wait, play string, last *lock.Op, now lock.Instant) *lock.Op {
+	term, what, _ := strings.Cut(play, ":")
+	of := lock.TermID(term[0] - '0')
+	op := &lock.Op{Seq: uint64(now), Session: uint64(of), Outcome: lock.Done, Implicit: true, Rows: 1, Z: now}
+	id := w.Lock()
+	if what == "" {
+		what = term
+	}
+	switch what {
+	case "lapse":
+		w.Lapsed(now)
+		return last
+	case "signal":
+		w.Signal("go", now)
+		return last
+	case "settle":
+		w.Settled(last, now)
+		return last
+	case "commit", "commit-failed", "rollback":
+		op.Session, op.Kind = last.Session, lock.Commit
+		if what == "rollback" {
+			op.Kind = lock.Rollback
+		} else if what == "commit-failed" {
+			op.Outcome = lock.Failed
+		}
+		w.Replied(op, 0, lock.LockID{}, now)
+		return last
+	case "granted", "granted-other":
+		op.Kind, op.Outcome = lock.Acquire, lock.Granted
+		if what == "granted-other" {
+			id.Key = "lock:d"
+		}
+	case "refused":
+		op.Kind, op.Outcome = lock.Acquire, lock.Refused
+	case "renew":
+		op.Kind = lock.Renew
+	case "release":
+		op.Kind = lock.Release
+	case "release-not-held":
+		op.Kind, op.Outcome = lock.Release, lock.NotHeld
+	default:
+		statement(op, what)
+	}
+	w.Replied(op, of, id, now)
+	return op
+}
+
+func statement(op *lock.Op, what string) {
+	op.Kind, op.SQL = lock.Write, rowOf("=1", "value")
+	switch what {
+	case "read", "read-failed", "read-other":
+		op.Kind, op.SQL = lock.Read, rowOf("=1")
+		if what == "read-failed" {
+			op.Outcome = lock.Failed
+		} else if what == "read-other" {
+			op.SQL = rowOf("=2")
+		}
+	case "claim":
+		op.SQL = rowOf("=1", "fence")
+		op.SQL.Returning, op.SQL.Columns = true, []string{"value"}
+	case "write-none":
+		op.Rows = 0
+	case "write-early":
+		op.Z = 0
+	case "write-tx":
+		op.Implicit, op.Z = false, 0
+	}
+}
