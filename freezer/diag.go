@@ -29,6 +29,7 @@ type socket struct {
 	local, remote netip.AddrPort
 	state         uint8
 	inode         uint32
+	unread        uint32 // bytes in its receive queue
 	cgroup        uint64 // v2 cgroup at the time of socket(); 0 unknown, 1 the root
 }
 
@@ -179,6 +180,7 @@ func parseAnswer(b []byte) (socket, error) {
 		state:  b[1],
 		local:  addrPort(b[0], b[8:24], b[4:6]),
 		remote: addrPort(b[0], b[24:40], b[6:8]),
+		unread: binary.NativeEndian.Uint32(b[56:]),
 		inode:  binary.NativeEndian.Uint32(b[68:]),
 	}
 	attrs, err := netlink.UnmarshalAttributes(b[answerSize:])

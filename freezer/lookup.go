@@ -86,6 +86,15 @@ func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, ane
 	return o, nil
 }
 
+// Unread tells how many bytes wait in the receive queue of the client's end of a connection.
+func (f *Freezer) Unread(client, server netip.AddrPort) (int, error) {
+	s, err := f.diag.connection(client, server)
+	if err != nil {
+		return 0, fmt.Errorf("look into %s to %s: %w", client, server, err)
+	}
+	return int(s.unread), nil
+}
+
 // search returns the holders of a socket, at least one, sorted by pid.
 func (f *Freezer) search(ctx context.Context, s socket, anew bool) ([]Process, error) {
 	h := hunt{freezer: f, inode: s.inode, link: socketLink(s.inode), began: time.Now(), seen: make(map[int]bool)}

@@ -123,6 +123,9 @@ func (e *Engine) Disarm(now lock.Instant) {
 		switch {
 		case in.Act != fault.Freeze:
 			e.end(in, now, "cut short", tooSoon)
+		case in.later != nil && !in.delivered:
+			e.delivering.Add(-1)
+			e.end(in, now, "cut short", tooSoon)
 		case in.ends == 0:
 			in.cancelled = true
 		case !in.ordered:

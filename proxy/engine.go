@@ -29,10 +29,12 @@ type Engine struct {
 	active    []*injection
 	settlings []*settling
 	gated     atomic.Bool // an injection has had a gate
-	finished  []history.Injection
-	orders    []Order
-	baselines map[string]*Gate
-	wake      chan struct{}
+
+	delivering atomic.Int32 // freezes that wait until a grant was handed over
+	finished   []history.Injection
+	orders     []Order
+	baselines  map[string]*Gate
+	wake       chan struct{}
 
 	locks  atomic.Uint64
 	clocks clocks
@@ -49,6 +51,7 @@ type conn struct {
 	id    uint64
 	actor *Actor
 	stall atomic.Pointer[Gate] // both directions wait here
+	later atomic.Pointer[Gate] // requests wait here
 	// stalled is until when; behind the engine's mutex.
 	stalled lock.Instant
 	peer    Peer
@@ -59,6 +62,9 @@ type Peer struct {
 	Owner *Owner
 	Name  func() string // what the client calls itself by now; may be nil
 	Gone  func() bool   // whether it has closed its end; may be nil
+
+	// Unread tells whether something that was sent to it is known not to have been read; may be nil.
+	Unread func() bool
 }
 
 func (p Peer) gone() bool { return p.Gone != nil && p.Gone() }
@@ -96,6 +102,9 @@ func (e *Engine) Open(id uint64, p Peer) *conn {
 			c.stall.Store(in.gate)
 			c.stalled = in.ends
 		}
+		if in.later != nil && in.actor == c.actor {
+			c.later.Store(in.later)
+		}
 	}
 	return c
 }
@@ -107,6 +116,7 @@ func (e *Engine) Closed(c *conn, now lock.Instant) uint64 {
 	defer e.mu.Unlock()
 	e.seq++
 	e.ledger.Closed(c.id, now)
+	e.left(c, now)
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
 	e.forgetActor(c.actor)

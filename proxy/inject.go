@@ -32,6 +32,8 @@ type injection struct {
 	cancelled bool         // it is to end as soon as it has begun
 	section   bool         // the process was in a critical section
 	wait      *fault.Wait  // nil: it lasts For
+	later     *Gate        // what its process sends after the grant waits here; nil: the grant itself waits
+	delivered bool         // the grant has gone on
 	opened    lock.Instant // its gate's conditions had come about; 0: they have not
 	thaw      Thawer
 }
@@ -86,6 +88,10 @@ func (e *Engine) freeze(in *injection) *Gate {
 	}
 	in.actor.held = in
 	e.active = append(e.active, in)
+	if in.delivers() {
+		e.deliver(in)
+		return nil
+	}
 	e.order(Order{Freeze: in})
 	return in.gate
 }
@@ -151,6 +157,9 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 		in.actor.held = nil
 	}
 	in.gate.Open()
+	if in.later != nil {
+		in.later.Open()
+	}
 	if in.over != nil {
 		in.over.Open()
 	}

@@ -104,6 +104,7 @@ func (r *Runner) work(ctx context.Context, o Order) {
 		for _, g := range in.behind {
 			<-g.Done()
 		}
+		in.awaitRead(ctx)
 		t, err := r.Freezer.Freeze(ctx, in.owner, in.Scope, in.For+thawGrace)
 		r.Engine.Frozen(in, t, err, r.Clock())
 	case o.Thaw != nil:

@@ -152,7 +152,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	s.live.Add(1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket)})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
@@ -217,6 +217,25 @@ func (s *Server) end(d *driver) {
 
 func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {
 	return s.Freezer.Lookup(ctx, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
+}
+
+// A Socketeer is a Freezer that can look into a client's socket.
+type Socketeer interface {
+	// Unread tells how many bytes wait in the client's end of a connection; an error if that cannot be told.
+	Unread(client, server netip.AddrPort) (int, error)
+}
+
+// unread tells whether the client of a connection has something left to read, if that can be known.
+func (s *Server) unread(c net.Conn) func() bool {
+	f, ok := s.Freezer.(Socketeer)
+	if !ok {
+		return nil
+	}
+	client, server := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
+	return func() bool {
+		n, err := f.Unread(client, server)
+		return err == nil && n > 0
+	}
 }
 
 func (s *Server) recorder() Recorder {

@@ -106,7 +106,7 @@ func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) Step {
 	} else {
 		f.marks, f.clear = s.tracker.Upstream(chunk, f.marks)
 	}
-	if len(f.marks) == 0 && f.clear == f.fed && len(f.landing) == 0 && len(s.done) == 0 && !s.stalled() {
+	if len(f.marks) == 0 && f.clear == f.fed && len(f.landing) == 0 && len(s.done) == 0 && s.waits(f) == nil {
 		return f.whole()
 	}
 	f.arrived = append(f.arrived, arrival{f.fed, now})
@@ -116,10 +116,18 @@ func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) Step {
 	return s.next(f, now)
 }
 
-// stalled reports whether both directions wait.
-func (s *Session) stalled() bool {
-	g := s.conn.stall.Load()
-	return g != nil && !g.Opened()
+// waits returns the gate at which everything of a direction waits, or nil.
+func (s *Session) waits(f *flow) *Gate {
+	if g := s.conn.stall.Load(); g != nil && !g.Opened() {
+		return g
+	}
+	if f != &s.flows[ToUpstream] {
+		return nil
+	}
+	if g := s.conn.later.Load(); g != nil && !g.Opened() {
+		return g
+	}
+	return nil
 }
 
 // whole lets everything go on: nothing in it concerns anybody.
@@ -135,7 +143,7 @@ func (s *Session) Rest(dir Direction) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.flows[dir]
-	if s.skipper == nil || f.base != f.fed || len(f.marks) > 0 || s.stalled() {
+	if s.skipper == nil || f.base != f.fed || len(f.marks) > 0 || s.waits(f) != nil {
 		return 0
 	}
 	return s.skipper.Rest(dir == ToUpstream)
@@ -197,7 +205,7 @@ func (s *Session) next(f *flow, now lock.Instant) Step {
 }
 
 func (s *Session) advance(f *flow, now lock.Instant) Step {
-	if g := s.conn.stall.Load(); g != nil && !g.Opened() {
+	if g := s.waits(f); g != nil {
 		return Step{Gate: g}
 	}
 	for i := 0; i < len(f.marks); i++ {
@@ -353,6 +361,7 @@ func (s *Session) Sent(dir Direction, now lock.Instant) []*lock.Op {
 		if !gone {
 			l.op.D = now
 		}
+		s.engine.Delivered(l.op, now)
 		s.deliver(l)
 	}
 	f.landing = keep

@@ -93,6 +93,11 @@ func (f *freezing) Freeze(ctx context.Context, o *proxy.Owner, scope fault.Scope
 	return thawing{z}, nil
 }
 
+// Unread implements proxy.Socketeer.
+func (f *freezing) Unread(client, server netip.AddrPort) (int, error) {
+	return f.freezer.Unread(client, server)
+}
+
 // Close thaws everything and ends the guard.
 func (f *freezing) Close() error { return f.freezer.Close() }
 
