@@ -204,7 +204,7 @@ func TestProcessStallCoversItsConnections(t *testing.T) {
 // A freeze that is being confirmed when everything is to be let go ends as
 // soon as it has begun, and no rule acts any more.
 func TestDisarmCatchesAFreezeBeingConfirmed(t *testing.T) {
-	e := engine(t, "freeze-after", "SETNX=20s")
+	e := engine(t, "freeze-after", "SETNX=900ms")
 	c := e.Open(1, owner("a"))
 	op := grant(1, "k")
 	_, _ = e.Request(c, op, true, 10)
@@ -328,5 +328,21 @@ func TestALockOfATransactionMakesASection(t *testing.T) {
 		if len(orders)+len(ended)+len(e.active) == 0 || got != c.want {
 			t.Errorf("%v on session %d: in a section: %v", c.rule, c.session, got)
 		}
+	}
+}
+
+// A long freeze whose grant has not been handed over yet never begins when everything is to be let go.
+func TestDisarmEndsAFreezeBeforeItsGrantIsRead(t *testing.T) {
+	e := engine(t, "freeze-after", "SETNX=20s")
+	c := e.Open(1, owner("a"))
+	op := grant(1, "k")
+	_, _ = e.Request(c, op, true, 10)
+	if e.Reply(c, op, true, 10) != nil {
+		t.Error("the grant waits for the freeze")
+	}
+	e.Disarm(20)
+	e.Delivered(op, 30)
+	if orders, ended := e.Take(); len(orders) != 0 || len(ended) != 1 || ended[0].Outcome != "cut short" || !e.Idle() {
+		t.Errorf("orders %+v, ended %+v", orders, ended)
 	}
 }
