@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken soak soak-locks nightly clean
+.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates soak soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -53,6 +53,10 @@ broken: ## services that are broken in one way each give their own verdicts, and
 	./scripts/need.sh redis postgres
 	go run ./internal/demo broken $(BROKEN)
 
+gates: ## the same race every time: each gate, 200 times
+	./scripts/need.sh redis postgres
+	go run ./internal/demo gates -n 200
+
 soak: ## ten thousand clients for an hour, with servers that are started anew meanwhile
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
@@ -61,7 +65,7 @@ soak-locks: ## 200,000 sections under these locks, with pauses that none of them
 	./scripts/need.sh redis postgres matrix
 	go run ./matrix -soak 225000 -labs 3 $(MATRIX)
 
-nightly: conformance matrix broken soak soak-locks oracle orders ## what takes too long for every change
+nightly: conformance matrix broken gates soak soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

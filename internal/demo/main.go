@@ -6,7 +6,9 @@
 // row of the table, prints the table and removes everything. With the argument
 // "broken" that is the table of services that are broken in one way each, with
 // the sound twin of each; words behind it choose the rows that contain one, and -quick
-// those of make test: one for each code, and some more. Each row is judged
+// those of make test: one for each code, and some more. With "gates" it is that of services whose
+// write waits until its lease is over and another has done his part, each -n times: it must come
+// out the same each time. Each row is judged
 // by lockfaultd from the wire alone; a row that did not come out as it must is
 // marked and makes the exit status 1.
 package main
@@ -57,6 +59,9 @@ func run(ctx context.Context) (err error) {
 	if err := d.build(ctx); err != nil {
 		return err
 	}
+	if len(os.Args) > 1 && os.Args[1] == "gates" {
+		return gates(ctx, d, os.Args[2:])
+	}
 	return d.table(ctx)
 }
 
@@ -67,10 +72,12 @@ func tableOf(args []string) (*demo, error) {
 		return &demo{rows: rows(), duration: "10s", legend: legend}, nil
 	case slices.Equal(args, []string{"broken", "-quick"}):
 		return &demo{rows: quickly(brokenRows()), duration: "6s", legend: brokenLegend}, nil
+	case args[0] == "gates":
+		return &demo{}, nil
 	case args[0] == "broken":
 		return &demo{rows: chosen(brokenRows(), args[1:]), duration: "6s", legend: brokenLegend}, nil
 	}
-	return nil, fmt.Errorf("unexpected argument %q, expected broken or nothing", args[0])
+	return nil, fmt.Errorf("unexpected argument %q, expected broken, gates or nothing", args[0])
 }
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
