@@ -238,6 +238,16 @@ type jsonInjection struct {
 	Outcome     string `json:"outcome"`
 	Reason      string `json:"reason,omitempty"`
 	Section     bool   `json:"in_section"`
+
+	Until    string    `json:"until,omitempty"` // of a gate, as Met and OpenedNs are
+	Met      []jsonMet `json:"met,omitempty"`
+	OpenedNs int64     `json:"opened_ns,omitempty"`
+}
+
+type jsonMet struct {
+	Condition string `json:"condition"`
+	AtNs      int64  `json:"at_ns"`
+	Op        uint64 `json:"op,omitempty"`
 }
 
 type jsonCommand struct {

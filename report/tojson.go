@@ -125,6 +125,8 @@ func toJSONInjection(i history.Injection) jsonInjection {
 		Matched: i.Matched, Actor: i.Actor, Op: i.Op, ForNs: int64(i.For), AtNs: int64(i.At),
 		ConfirmedNs: int64(i.Confirmed), EndedNs: int64(i.Ended),
 		Outcome: i.Outcome, Reason: i.Reason, Section: i.Section,
+		Until: i.Until, OpenedNs: int64(i.Opened),
+		Met: each(i.Met, func(m history.Met) jsonMet { return jsonMet{m.Condition, int64(m.At), m.Op} }),
 	}
 }
 
