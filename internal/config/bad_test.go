@@ -114,7 +114,6 @@ var bad = []struct{ text, want string }{
 	{rule + "{on: {event: acquire}, at: before, do: stall, for: ttl}", `6:56: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after (as a flag: --stall-before acquire=ttl)`},
 	{rule + "{on: {event: 'tick(1s)'}, do: freeze, for: ttl}", `6:48: a tick belongs to no lease, so ttl is unknown: expected a duration such as 800ms (as a flag: --freeze-after tick(1s)=ttl)`},
 	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, until: [next-write]}", `6:66: for and until exclude each other, expected one of them`},
-	{rule + "{on: {event: write}, at: before, do: freeze, until: [next-write, lease-expired], timeout: 5s}", `6:57: gates (until:) are not built yet; use a duration or a ttl expression such as ttl+300ms (as a flag: --freeze-before write=until:next-write+lease-expired,timeout=5s)`},
 	{rule + "{on: {event: write}, at: before, do: freeze, until: [next-wite]}", `6:57: unknown condition "next-wite", the nearest known one is next-write (as a flag: --freeze-before write=until:next-wite)`},
 	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, scope: conn}", `6:66: only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-before (as a flag: --freeze-before write=1s,scope=conn)`},
 	{rule + "{on: {event: write}, at: before, do: freeze, for: 1s, max: 0}", `6:64: max=0 would never fire, expected 1 or more (as a flag: --freeze-before write=1s,max=0)`},
