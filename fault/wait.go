@@ -22,16 +22,6 @@ const (
 	NextRelease  Condition = "next-release"  // another has given the lock back
 )
 
-const signal = "signal:"
-
-// Signal returns the name of the signal that a condition is, or "".
-func (c Condition) Signal() string {
-	if name, ok := strings.CutPrefix(string(c), signal); ok {
-		return name
-	}
-	return ""
-}
-
 // ofTheLock reports whether the condition is about what others do with the lock.
 func (c Condition) ofTheLock() bool { return c != LeaseExpired && c.Signal() == "" }
 
@@ -145,7 +135,7 @@ func (w *Wait) meet(c Condition, op uint64, now lock.Instant) {
 func (w *Wait) Lapsed(now lock.Instant) { w.meet(LeaseExpired, 0, now) }
 
 // Signal tells that a signal was given.
-func (w *Wait) Signal(name string, now lock.Instant) { w.meet(Condition(signal+name), 0, now) }
+func (w *Wait) Signal(name string, now lock.Instant) { w.meet(OfSignal(name), 0, now) }
 
 // Replied tells of an op that was answered, and that is of the term and of its lock; the zero values
 // stand for none.

@@ -28,7 +28,8 @@ type Engine struct {
 
 	active    []*injection
 	settlings []*settling
-	gated     atomic.Bool // an injection has had a gate
+	gated     atomic.Bool     // an injection has had a gate
+	signals   map[string]bool // given, and no gate has waited for them yet
 
 	delivering atomic.Int32 // freezes that wait until a grant was handed over
 	finished   []history.Injection
@@ -84,6 +85,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		actors:    map[string]*Actor{},
 		labels:    map[string]bool{},
 		baselines: map[string]*Gate{},
+		signals:   map[string]bool{},
 		wake:      make(chan struct{}, 1),
 		glances:   newGlances(),
 	}

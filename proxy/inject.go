@@ -42,6 +42,14 @@ type injection struct {
 func (e *Engine) inject(in *injection, now lock.Instant) *Gate {
 	in.actor, in.owner = in.conn.actor, in.conn.peer.Owner
 	e.listen(in)
+	g := e.begin(in, now)
+	if in.wait != nil {
+		e.opened(in, now) // a signal may have been kept for it
+	}
+	return g
+}
+
+func (e *Engine) begin(in *injection, now lock.Instant) *Gate {
 	if in.Act == fault.Freeze {
 		return e.freeze(in)
 	}

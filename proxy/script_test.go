@@ -209,6 +209,10 @@ func (s *stage) do(f []string) error {
 	case "lock":
 		s.decls = append(s.decls, lock.Declaration{Key: f[1], Table: f[2], FenceColumn: f[3], Declared: true})
 		return nil
+	case "signal":
+		heard, opened := s.engine.Signal(f[1], s.clock())
+		s.say("signal %s: heard by %d, opened %d", f[1], heard, opened)
+		return nil
 	case "connect":
 		return s.connect(f[1], f[2], f[3])
 	case "sleep":

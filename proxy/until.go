@@ -25,6 +25,7 @@ func (e *Engine) listen(in *injection) {
 	id, own := e.subject(in.op)
 	in.wait = fault.NewWait(in.Until, id, own, in.op)
 	e.gated.Store(true)
+	e.signalled(in)
 }
 
 // subject is the lock that an op is about, and its own term of it: 0 if it has none.
@@ -82,20 +83,6 @@ func (e *Engine) Settled(op *lock.Op, now lock.Instant) {
 			e.opened(in, now)
 		}
 	}
-}
-
-// Signal tells each gate that waits for a signal of that name, and returns how many did.
-func (e *Engine) Signal(name string, now lock.Instant) (heard int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, in := range e.active {
-		if in.wait != nil && in.wait.Waits(fault.Condition("signal:"+name)) {
-			heard++
-			in.wait.Signal(name, now)
-			e.opened(in, now)
-		}
-	}
-	return heard
 }
 
 // lapse tells the gates whose lease has ended by now.

@@ -1,0 +1,137 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A board has the gates' answers, and what was given.
+type board struct{ given []string }
+
+func (b *board) Signals() []string { return []string{"go", "stay"} }
+
+func (b *board) Signal(name string) (heard, opened int) {
+	b.given = append(b.given, name)
+	if name == "stay" {
+		return 0, 0
+	}
+	return 2, 1
+}
+
+func TestRoutes(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, path, host, origin, auth string
+		token                                  string
+		status                                 int
+		body                                   string
+		given                                  string
+	}{
+		{name: "a signal", method: "POST", path: "/v1/signals/go", status: 200, body: `{"signal":"go","heard":2,"opened":1,"kept":false}`, given: "go"},
+		{name: "one that is kept", method: "POST", path: "/v1/signals/stay", status: 200, body: `{"signal":"stay","heard":0,"opened":0,"kept":true}`, given: "stay"},
+		{name: "one that nobody waits for", method: "POST", path: "/v1/signals/gone", status: 404, body: `"signals":["go","stay"]`},
+		{name: "no name", method: "POST", path: "/v1/signals/", status: 404},
+		{name: "another method", method: "GET", path: "/v1/signals/go", status: 405},
+		{name: "another path", method: "POST", path: "/v1/nothing", status: 404},
+		{name: "another name of this host", method: "POST", path: "/v1/signals/go", host: "evil.example:8474", status: 403, body: "loopback"},
+		{name: "localhost", method: "POST", path: "/v1/signals/go", host: "localhost:8474", status: 200, given: "go"},
+		{name: "IPv6", method: "POST", path: "/v1/signals/go", host: "[::1]:8474", status: 200, given: "go"},
+		{name: "IPv6 without a port", method: "POST", path: "/v1/signals/go", host: "[::1]", status: 200, given: "go"},
+		{name: "a page from elsewhere", method: "POST", path: "/v1/signals/go", origin: "http://evil.example", status: 403},
+		{name: "no token", method: "POST", path: "/v1/signals/go", token: "secret", status: 401, body: "Bearer"},
+		{name: "a wrong token", method: "POST", path: "/v1/signals/go", token: "secret", auth: "Bearer guess", status: 401},
+		{name: "no bearer", method: "POST", path: "/v1/signals/go", token: "secret", auth: "secret", status: 401},
+		{name: "the token", method: "POST", path: "/v1/signals/go", token: "secret", auth: "Bearer secret", host: "staging:8474", status: 200, given: "go"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &board{}
+			r := httptest.NewRequest(tt.method, tt.path, nil)
+			if r.Host = tt.host; tt.host == "" {
+				r.Host = "127.0.0.1:8474"
+			}
+			if tt.origin != "" {
+				r.Header.Set("Origin", tt.origin)
+			}
+			if tt.auth != "" {
+				r.Header.Set("Authorization", tt.auth)
+			}
+			w := httptest.NewRecorder()
+			Handler(b, tt.token).ServeHTTP(w, r)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, tt.status, tt.body)
+			}
+			if got := strings.Join(b.given, " "); got != tt.given {
+				t.Errorf("given: %q, want %q", got, tt.given)
+			}
+		})
+	}
+}
+
+// nothing has no rule that waits.
+type nothing struct{}
+
+func (nothing) Signals() []string        { return nil }
+func (nothing) Signal(string) (int, int) { return 0, 0 }
+
+// A client that reads the list finds one, not null.
+func TestNoSignalsAreAnEmptyList(t *testing.T) {
+	r := httptest.NewRequest("POST", "/v1/signals/go", nil)
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	Handler(nothing{}, "").ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), `"signals":[]`) {
+		t.Error(w.Body)
+	}
+}
+
+func TestOnlyATokenOpensItToOthers(t *testing.T) {
+	if _, err := Listen("0.0.0.0:0", ""); !errors.Is(err, ErrOpen) {
+		t.Errorf("without a token: %v", err)
+	}
+	for address, token := range map[string]string{"0.0.0.0:0": "secret", "127.0.0.1:0": "", "localhost:0": ""} {
+		ln, err := Listen(address, token)
+		if err != nil {
+			t.Fatalf("%s: %v", address, err)
+		}
+		ln.Close()
+	}
+}
+
+func TestServesUntilClosed(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Serve(ln, Handler(&board{}, ""))
+	url := "http://" + ln.Addr().String() + "/v1/signals/go"
+	r, err := http.Post(url, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != 200 {
+		t.Error(r.Status)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if r, err := http.Post(url, "", nil); err == nil {
+		r.Body.Close()
+		t.Error("it is served still")
+	}
+}
+
+func TestCloseTellsOfAListenerThatFailed(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	s := Serve(ln, Handler(&board{}, ""))
+	s.done <- <-s.done // it has failed by then
+	if err := s.Close(); err == nil {
+		t.Error("no error of a listener that was closed before")
+	}
+}

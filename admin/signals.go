@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Gates are what signals are given to.
+type Gates interface {
+	// Signals lists the names that the armed rules wait for, sorted.
+	Signals() []string
+	// Signal gives one of them, and returns how many gates waited for it and how many of those it opened.
+	Signal(name string) (heard, opened int)
+}
+
+// given is the answer to a signal.
+type given struct {
+	Signal string `json:"signal"`
+	Heard  int    `json:"heard"`  // gates that waited for it
+	Opened int    `json:"opened"` // of these, those that wait for nothing else any more
+	Kept   bool   `json:"kept"`   // none waited: the first that comes to has it
+}
+
+// unknown is the answer to a signal that no rule waits for.
+type unknown struct {
+	Error   string   `json:"error"`
+	Signals []string `json:"signals"` // those that are waited for
+}
+
+func (a *api) signal(w http.ResponseWriter, r *http.Request) {
+	name, names := r.PathValue("name"), a.gates.Signals()
+	if !slices.Contains(names, name) {
+		reply(w, http.StatusNotFound, unknown{"no armed rule waits for a signal of that name", append([]string{}, names...)})
+		return
+	}
+	heard, opened := a.gates.Signal(name)
+	reply(w, http.StatusOK, given{name, heard, opened, heard == 0})
+}

@@ -1,0 +1,38 @@
+package proxy
+
+import (
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// Signal tells each gate that waits for a signal of that name, and returns how many did and how many of
+// those it opened. One that nobody waits for is kept for the first gate that comes to: who gives it
+// cannot know whether the gate has been reached. Names that no rule has should not come here.
+func (e *Engine) Signal(name string, now lock.Instant) (heard, opened int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, in := range e.active {
+		if in.wait == nil || !in.wait.Waits(fault.OfSignal(name)) {
+			continue
+		}
+		heard++
+		in.wait.Signal(name, now)
+		if e.opened(in, now); in.opened != 0 {
+			opened++
+		}
+	}
+	if heard == 0 {
+		e.signals[name] = true
+	}
+	return heard, opened
+}
+
+// signalled gives a new gate the signals that were kept for it; e.mu is held.
+func (e *Engine) signalled(in *injection) {
+	for name := range e.signals {
+		if in.wait.Waits(fault.OfSignal(name)) {
+			delete(e.signals, name)
+			in.wait.Signal(name, in.at)
+		}
+	}
+}
