@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/admin"
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/internal/config"
@@ -45,6 +46,8 @@ type daemon struct {
 	statements *pgwire.Cache
 	cancels    legs.Cancels
 	witnesses  *witness.House // nil: none
+	admin      *admin.Server  // nil: none
+	adminURL   string
 
 	mu       sync.Mutex
 	backends map[*pgwire.Tracker]bool
@@ -103,6 +106,9 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	}
 	if d.record != nil {
 		d.server.Recorder = d.record
+	}
+	if err := d.openAdmin(); err != nil {
+		return nil, errors.Join(err, d.freezer.Close(), d.closeHistory())
 	}
 	d.start(baseline)
 	return d, nil
@@ -191,49 +197,6 @@ func (s *setup) integers(table, column string) bool {
 
 func sameTable(a, b string) bool {
 	return a != "" && strings.TrimPrefix(a, "public.") == strings.TrimPrefix(b, "public.")
-}
-
-// An endpoint is a proxy that listens and is not served yet.
-type endpoint struct {
-	ln    net.Listener
-	proxy config.Proxy
-}
-
-// listen opens the listener of a proxy, whose port may be chosen here.
-func listen(p config.Proxy) (endpoint, error) {
-	ln, err := net.Listen("tcp", p.Listen)
-	if err != nil {
-		return endpoint{}, usagef("%s: cannot listen on %s: %v", p.Name, p.Listen, errors.Unwrap(err))
-	}
-	return endpoint{ln, p}, nil
-}
-
-// listenAll opens all of them or none.
-func listenAll(proxies []config.Proxy) ([]endpoint, error) {
-	var out []endpoint
-	for _, p := range proxies {
-		e, err := listen(p)
-		if err != nil {
-			closeAll(out)
-			return nil, err
-		}
-		out = append(out, e)
-	}
-	return out, nil
-}
-
-func closeAll(list []endpoint) {
-	for _, e := range list {
-		e.ln.Close()
-	}
-}
-
-func upstreams(list []endpoint) []netip.AddrPort {
-	var out []netip.AddrPort
-	for _, e := range list {
-		out = append(out, resolve(e.proxy.Upstream)...)
-	}
-	return out
 }
 
 // accept serves endpoints until endSessions.
@@ -370,15 +333,19 @@ func (d *daemon) backendPIDs() []int32 {
 // close ends everything that is still running, thaws what is frozen, and closes
 // the history.
 func (d *daemon) close() error {
+	served := d.closeAdmin()
 	d.endSessions()
 	d.stopRunning()
 	d.running.Wait()
 	d.dismiss()
-	err := d.freezer.Close()
-	if d.record != nil {
-		err = errors.Join(err, d.record.Close(), d.file.Close())
+	return errors.Join(served, d.freezer.Close(), d.closeHistory())
+}
+
+func (d *daemon) closeHistory() error {
+	if d.record == nil {
+		return nil
 	}
-	return err
+	return errors.Join(d.record.Close(), d.file.Close())
 }
 
 // journalDir is where freezes are noted, so that a later start can undo them.

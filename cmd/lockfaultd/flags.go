@@ -80,6 +80,7 @@ type options struct {
 	maxFreeze  time.Duration
 	out        string
 	witness    string
+	admin      string
 	effects    bool // for tests: what scripts do is told by witnesses alone
 	verbose    bool
 
@@ -136,6 +137,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
 		&cli.StringFlag{Name: "witness", Usage: "how it is found out what scripts do: `HOW` is auto, monitor, probe or none", Destination: &o.witness, Action: notEmpty("witness")},
 		&cli.BoolFlag{Name: "effects-only", Usage: "for tests: what scripts do is told by the witness alone, and never by their text", Hidden: true, Destination: &o.effects},
+		&cli.StringFlag{Name: "admin", Usage: "serve the admin API at `ADDRESS`, such as 127.0.0.1:8474; one that is not loopback's needs a token in LOCKFAULTD_ADMIN_TOKEN", Destination: &o.admin, Action: notEmpty("admin")},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 	)
 }
@@ -194,6 +196,7 @@ type setup struct {
 	rules      []fault.Rule
 	invariants []check.Invariant
 	typedAs    []string     // where each was typed, for errors
+	admin      string       // where the admin API listens; "": there is none
 	witness    string       // one of config.Witnesses
 	effects    bool         // what scripts do is told by witnesses alone
 	login      config.Login // of witnesses, for each Redis; without a password they have what the command has
@@ -204,7 +207,7 @@ type setup struct {
 
 // setup reads the config and compiles the flags. Every error is a usageError.
 func (o *options) setup() (*setup, error) {
-	s := &setup{seed: o.seed, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
+	s := &setup{seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}

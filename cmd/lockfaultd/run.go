@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
@@ -74,6 +75,9 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 		return nil, err
 	}
 	s.wrapping = true
+	if s.admin == "" && len(fault.Signals(s.rules)) > 0 {
+		s.admin = aCommandsAdmin
+	}
 	if s.certificateUnused() {
 		return nil, usagef("--tls-cert: no listener to use it; expected --redis or --postgres (the proxies for the command's environment are plaintext ones on 127.0.0.1)")
 	}
@@ -171,6 +175,8 @@ func (w *wrapped) command(env *environment) (ending, error) {
 	for _, n := range env.notes {
 		fmt.Fprintf(w.stderr, "lockfaultd: %s\n", n)
 	}
+	env.tellAdmin(w.daemon)
+	w.daemon.announceAdmin(w.stderr)
 	announceRules(w.stderr, w.setup)
 	c, err := startChild(w.options.command, env.vars, w.stdout, w.stderr, w.daemon.log)
 	if err != nil {

@@ -35,6 +35,9 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	if s.certificateUnused() {
 		return usagef("--tls-cert: no listener to use it; expected --redis or --postgres, or tls: in the file of --config")
 	}
+	if err := s.wantsAdmin(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	out, err := openFolder(o.out)
@@ -55,6 +58,7 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	for _, e := range list {
 		fmt.Fprintf(stderr, "lockfaultd: %s %s%s -> %s%s\n", e.proxy.Protocol, e.ln.Addr(), secured(e.proxy.TLS.Client), e.proxy.Upstream, secured(e.proxy.TLS.Upstream))
 	}
+	d.announceAdmin(stderr)
 	announceRules(stderr, s)
 	<-ctx.Done()
 	err = d.close()
