@@ -43,7 +43,7 @@ func TestDocsNameEveryReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{EarlierRule, BudgetSpent, CoolingDown, NotFreezable, NoActor, AlreadyFrozen,
-		TooManyFrozen, TooLong, UnknownTTL, TooManyNames, LateTick} {
+		TooManyFrozen, TooLong, UnknownTTL, NoLease, UnknownLock, TooManyNames, LateTick} {
 		if !strings.Contains(string(page), "| `"+reason+"` |") {
 			t.Errorf("the page does not explain %q", reason)
 		}

@@ -32,6 +32,7 @@ type Moment struct {
 	Actor     string        // label of the process; "" when it is not known
 	Freezable bool          // whether the actor could be frozen
 	Lock      bool          // the lock is known that the op asks for, or in whose section it is
+	NoLease   bool          // the op's own term is known, and has no lease that could end
 }
 
 // A Decision is what to do at a moment. The zero Decision lets it pass.
@@ -56,6 +57,7 @@ type Plan struct {
 	limits  Limits
 	anchors anchors
 	last    uint64 // injection
+	vain    []Vain
 	live    map[uint64]live
 	seen    seen
 	base    lock.Instant
@@ -153,7 +155,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 			r.barred[EarlierRule]++
 			continue
 		}
-		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m), m.Lock}, name, now)
+		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m), m.Lock, m.NoLease}, name, now)
 	}
 	return won
 }
@@ -173,12 +175,14 @@ type target struct {
 	freezable bool
 	ttl       time.Duration
 	lock      bool
+	noLease   bool
 }
 
 // ask counts an event for a rule that it matches, and fires the rule if it
 // could fire and selects the event.
 func (p *Plan) ask(r *armed, t target, name string, now lock.Instant) Decision {
 	if why := p.bar(r, t, name, now); why != "" {
+		p.tell(r, why, name)
 		r.barred[why]++
 		return Decision{}
 	}
@@ -236,6 +240,7 @@ const (
 	TooManyFrozen = "max-frozen"     // as many actors as allowed are
 	TooLong       = "max-freeze"     // the ttl makes the freeze longer than allowed
 	UnknownTTL    = "ttl unknown"    // the op belongs to no term, or its lease has no known lifetime
+	NoLease       = "no lease"       // the op's lock has no lease that could end: it is there until it is given back
 	UnknownLock   = "no section"     // a gate listens to a lock, and the op belongs to no section and asks for none
 	TooManyNames  = "too many names" // no room to count one more name, and the rule needs the count
 	LateTick      = "late tick"      // the clock was asked too late; only the last tick due is used
@@ -250,7 +255,9 @@ func (p *Plan) bar(r *armed, t target, name string, now lock.Instant) string {
 		return CoolingDown
 	case t.actor == "" && r.Do == Stall && r.Scope != ScopeConn:
 		return NoActor
-	case (r.For.TTL || r.Until.Has(LeaseExpired)) && t.ttl <= 0:
+	case r.leased() && t.ttl <= 0 && t.noLease:
+		return NoLease
+	case r.leased() && t.ttl <= 0:
 		return UnknownTTL
 	case !t.lock && slices.ContainsFunc(r.Until.All(), Condition.ofTheLock):
 		return UnknownLock

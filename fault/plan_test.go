@@ -316,6 +316,25 @@ func TestBarredIsNotCounted(t *testing.T) {
 			t.Errorf("%+v", p.Uses())
 		}
 	})
+	t.Run("no lease", func(t *testing.T) {
+		p := armedWith(t, Limits{}, "stall-before write#1=ttl", "stall-before write#1=until:lease-expired", "stall-before write#2=1s")
+		bare, leased := write, write
+		bare.NoLease, leased.NoLease, leased.TTL = true, true, time.Second
+		fires(p, bare, 2)
+		if barred(p, 0, NoLease) != 2 || barred(p, 0, UnknownTTL) != 0 || barred(p, 1, NoLease) != 2 {
+			t.Errorf("%+v", p.Uses())
+		}
+		// Each of the two says so once.
+		if v := p.Vain(); len(v) != 2 || v[0].Rule != "--stall-before write#1=ttl" || v[0].Name != "counter" || !strings.Contains(v[0].Why, "no lease") {
+			t.Errorf("%+v", v)
+		}
+		if v := p.Vain(); len(v) != 0 {
+			t.Errorf("said again: %+v", v)
+		}
+		if d := p.Decide(leased, 0); d.Rule != 0 || d.Ordinal != 1 {
+			t.Errorf("%+v", d)
+		}
+	})
 	t.Run("ttl of a request is no grant's", func(t *testing.T) {
 		p := armedWith(t, Limits{}, "stall-before SET=ttl")
 		asked := before(redisOp(lock.Acquire, "SET", "k", lock.Pending))

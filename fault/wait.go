@@ -83,6 +83,8 @@ type Wait struct {
 	writing  map[uint64]*lock.Op  // by session: wrote the row in a transaction that goes on
 	renewals int                  // of the own term meanwhile
 	renewer  uint64               // session of the last one
+	early    uint64               // session that gave the lock of the own term back meanwhile
+	crowded  uint64               // session of one who wants the lock and is frozen too
 	refusals int                  // of others
 	grants   int                  // to others
 }
@@ -132,7 +134,27 @@ func (w *Wait) meet(c Condition, op uint64, now lock.Instant) {
 }
 
 // Lapsed tells that the lease of the own term has certainly ended.
-func (w *Wait) Lapsed(now lock.Instant) { w.meet(LeaseExpired, 0, now) }
+func (w *Wait) Lapsed(now lock.Instant) {
+	if w.early == 0 {
+		w.meet(LeaseExpired, 0, now)
+	}
+}
+
+// GaveBack tells that a session of its owner has given back the own term's lock, whose lease ends by itself
+// no more.
+func (w *Wait) GaveBack(session uint64) { w.early = session }
+
+// Crowded tells that those who are known to want the lock are frozen with the held op's process: session is
+// of one of them.
+func (w *Wait) Crowded(session uint64) { w.crowded = session }
+
+// NeedsOthers reports whether something that others do with the lock is still waited for.
+func (w *Wait) NeedsOthers() bool {
+	return slices.ContainsFunc(w.all, func(c Condition) bool { return w.open[c] && c.ofTheLock() })
+}
+
+// Hopeless reports whether something is waited for that cannot come about any more.
+func (w *Wait) Hopeless() bool { return w.open[LeaseExpired] && w.early != 0 }
 
 // Signal tells that a signal was given.
 func (w *Wait) Signal(name string, now lock.Instant) { w.meet(OfSignal(name), 0, now) }
@@ -270,18 +292,26 @@ func (w *Wait) Why() string {
 			waited = waited.with(c)
 		}
 	}
-	what := "no contender: nobody else asked for the lock"
+	return "waited in vain for " + string(waited) + ": " + w.Reason()
+}
+
+// Reason is what keeps a gate shut.
+func (w *Wait) Reason() string {
 	switch {
+	case w.Hopeless():
+		return "finished early: connection " + strconv.FormatUint(w.early, 10) + " gave the lock back while the op was held"
 	case w.open[LeaseExpired] && w.renewals > 0:
-		what = "renewed by heartbeat: " + times(w.renewals) + ", last on connection " + strconv.FormatUint(w.renewer, 10)
+		return "renewed by heartbeat: " + times(w.renewals) + ", last on connection " + strconv.FormatUint(w.renewer, 10)
 	case w.grants > 0:
-		what = "others were granted the lock " + times(w.grants)
+		return "others were granted the lock " + times(w.grants)
 	case w.refusals > 0:
-		what = "others were refused the lock " + times(w.refusals)
-	case !slices.ContainsFunc(w.all, func(c Condition) bool { return w.open[c] && c.ofTheLock() }):
-		what = "it did not come about"
+		return "others were refused the lock " + times(w.refusals)
+	case !w.NeedsOthers():
+		return "it did not come about"
+	case w.crowded != 0:
+		return "its contenders run in what is frozen: connection " + strconv.FormatUint(w.crowded, 10) + " asked for the lock; a stall leaves them running"
 	}
-	return "waited in vain for " + string(waited) + ": " + what
+	return "no contender: nobody else asked for the lock"
 }
 
 func times(n int) string {

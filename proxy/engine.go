@@ -33,6 +33,7 @@ type Engine struct {
 
 	delivering atomic.Int32 // freezes that wait until a grant was handed over
 	finished   []history.Injection
+	vain       []fault.Vain
 	orders     []Order
 	baselines  map[string]*Gate
 	wake       chan struct{}
@@ -212,7 +213,9 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 		Actor:     c.actor.Label,
 		Freezable: c.actor.freezable(),
 		Lock:      e.asks(op),
+		NoLease:   e.leaseless(op),
 	}, now)
+	e.vainly()
 	if d.Act == fault.Pass {
 		return nil
 	}
@@ -243,6 +246,12 @@ func (e *Engine) ttl(op *lock.Op) time.Duration {
 		return t.Lasts()
 	}
 	return 0
+}
+
+// leaseless reports whether the op's own term is known, and nothing ends it by itself.
+func (e *Engine) leaseless(op *lock.Op) bool {
+	t := e.ledger.Term(op.Term.ID)
+	return op.Term.ID != 0 && t != nil && t.Lasts() == 0
 }
 
 // inSection reports whether the process that a fault hits is in a section. A stall of

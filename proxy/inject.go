@@ -116,7 +116,7 @@ func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	in.thaw = t
 	in.confirmed = now
 	in.ends = now.Add(in.For)
-	if in.opened != 0 {
+	if in.settles() {
 		in.ends = now
 	}
 	if in.cancelled {

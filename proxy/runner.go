@@ -29,12 +29,13 @@ type Thawer interface {
 }
 
 // A Runner carries out what the engine orders, on workers, and tells it when
-// its deadlines have come. All fields but Injected and Baseline are needed.
+// its deadlines have come. All fields but Injected, Vain and Baseline are needed.
 type Runner struct {
 	Engine   *Engine
 	Freezer  Freezer
 	Clock    func() lock.Instant
 	Injected func(history.Injection)                              // told of each injection when it has ended
+	Vain     func(fault.Vain)                                     // told of each wait for what cannot come about
 	Baseline func(ctx context.Context, table string) (again bool) // reads the invariants of a table before its first write
 
 	workers sync.WaitGroup
@@ -89,6 +90,11 @@ func (r *Runner) carryOut(ctx context.Context) {
 	orders, ended := r.Engine.Take()
 	for _, o := range orders {
 		r.workers.Go(func() { r.work(ctx, o) })
+	}
+	for _, v := range r.Engine.Vain() {
+		if r.Vain != nil {
+			r.Vain(v)
+		}
 	}
 	for _, in := range ended {
 		if r.Injected != nil {

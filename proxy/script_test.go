@@ -317,7 +317,9 @@ func (s *stage) open() error {
 			return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 		},
 	}
-	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Injected: s.record.Injection}
+	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Injected: s.record.Injection, Vain: func(v fault.Vain) {
+		s.say("in vain: %s: %s: %s", v.Rule, v.Name, v.Why)
+	}}
 	s.wait.Go(func() { runner.Run(s.ctx) })
 	return errors.Join(s.serve("redis", lock.Redis), s.serve("pg", lock.Postgres))
 }

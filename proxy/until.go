@@ -26,6 +26,7 @@ func (e *Engine) listen(in *injection) {
 	in.wait = fault.NewWait(in.Until, id, own, in.op)
 	e.gated.Store(true)
 	e.signalled(in)
+	e.crowd(in)
 }
 
 // subject is the lock that an op is about, and its own term of it: 0 if it has none.
@@ -48,6 +49,7 @@ func (e *Engine) heard(op *lock.Op, now lock.Instant) {
 		if in.wait != nil && !in.wait.Over() {
 			of, id := e.within(op, in.wait)
 			in.wait.Replied(op, of, id, now)
+			e.early(in, op, of, now)
 			e.opened(in, now)
 		}
 	}
@@ -97,7 +99,7 @@ func (e *Engine) lapse(now lock.Instant) {
 
 // leaseOf returns the term whose lease a gate still waits for the end of, or nil.
 func (e *Engine) leaseOf(in *injection) *lock.Term {
-	if in.wait == nil || !in.wait.Waits(fault.LeaseExpired) {
+	if in.wait == nil || !in.wait.Waits(fault.LeaseExpired) || in.wait.Hopeless() {
 		return nil
 	}
 	return e.ledger.Term(in.wait.Own())

@@ -226,6 +226,9 @@ func TestTextSaysWhatMatters(t *testing.T) {
 		{"command behind harm", with(lost(), failed), []string{"the command itself ended with status 3"}},
 		{"interrupted behind harm", with(lost(), interrupted), []string{"FAIL (exit 10)", "the run was interrupted before its end"}},
 		{"time was up behind harm", with(lost(), func(r *Run) { r.TimedOut = true }), []string{"FAIL (exit 10)", "ended when its time was up (its status: 0)"}},
+		{"gates behind harm", with(lost(), func(r *Run) {
+			r.Injections[0].Outcome, r.Injections[0].Reason = "never opened", "no contender"
+		}), []string{"1 gate never opened: no contender"}},
 		{"missing behind harm", with(lost(), expect("LF309")), []string{"expected and not found: LF309 fence-inversion"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -256,6 +259,13 @@ func TestWhyHarmless(t *testing.T) {
 		r.Rules[0].Seen, r.Rules[0].Could, r.Rules[0].Fired, r.Injections = 221, 3, 0, nil
 		r.Rules[0].Barred = []Count{{"ttl unknown", 218}}
 	}
+	leaseless := func(r *Run) {
+		barred(r)
+		r.Rules[0].Could, r.Rules[0].Barred = 0, []Count{{"no lease", 221}}
+	}
+	gate := each(func(i int, r *Run) {
+		r.Injections[i].Outcome, r.Injections[i].Reason = "never opened", "waited in vain for lease-expired: renewed by heartbeat: 3 times, last on connection 2"
+	})
 	reason := each(func(i int, r *Run) { r.Injections[i].Reason = "no contender" })
 	brief := each(func(i int, r *Run) { r.Injections[i].Ended = r.Injections[i].Confirmed + 30*ms })
 	for _, c := range []struct {
@@ -271,6 +281,8 @@ func TestWhyHarmless(t *testing.T) {
 		{"reason", with(armed(), reason), "inside a section: no contender"},
 		{"none", armed(), "asked for the release before the lease ended"},
 		{"killed", with(armed(), unreleased), "of 321 leases 2 were not released"},
+		{"no lease", with(armed(), leaseless), "barred each time: no lease (221 times) (the lock of these events has no lease: it is there until"},
+		{"a gate and a heartbeat", with(armed(), renewed, stalls, gate), "inside a section; 6 gates never opened: waited in vain for lease-expired: renewed by heartbeat: 3 times, last on connection 2"},
 		{"barred", with(armed(), barred), "barred: ttl unknown (218 times) (the events belonged to no open term with a known lease); of 3 events at which it could"},
 	} {
 		o := c.run.Outcome()

@@ -120,6 +120,9 @@ func used(u RuleUse, t tally) string {
 	if t.Cut > 0 {
 		said = append(said, fmt.Sprintf("cut short %s", times(t.Cut)))
 	}
+	if t.Shut > 0 {
+		said = append(said, t.gates())
+	}
 	if len(u.Barred) > 0 {
 		said = append(said, "barred: "+counts(u.Barred))
 	}

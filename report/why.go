@@ -16,15 +16,17 @@ const (
 	gaveUp   = "client-gave-up"
 	refused  = "refused" // a prefix: the reason follows
 	cutShort = "cut short"
+	shut     = "never opened" // a gate: what it waited for did not come about
 )
 
 // A tally is what became of one rule's injections.
 type tally struct {
-	Total, Landed, Section, GaveUp, Refused, Cut int
+	Total, Landed, Section, GaveUp, Refused, Cut, Shut int
 
 	longest time.Duration // of those that landed inside a section
 	effects []string
 	reasons []string // of those that were refused or cut short, or that say why they did nothing
+	shut    []string // of gates that never opened
 }
 
 func (t *tally) add(i history.Injection) {
@@ -40,6 +42,10 @@ func (t *tally) add(i history.Injection) {
 		t.Landed++
 		if strings.HasPrefix(outcome, cutShort) {
 			t.Cut++
+		}
+		if outcome == shut {
+			t.Shut++
+			t.shut = addOnce(t.shut, i.Reason)
 		}
 		if i.Section {
 			t.Section++
@@ -132,8 +138,11 @@ func (u RuleUse) whyNotFired() string {
 	return "never matched; no event like it was seen"
 }
 
-// meaningTTL explains the one reason that is not the name of a limit.
+// meaningTTL explains the reasons that are not the name of a limit.
 func (u RuleUse) meaningTTL() string {
+	if slices.ContainsFunc(u.Barred, func(c Count) bool { return c.What == "no lease" }) {
+		return " (the lock of these events has no lease: it is there until it is given back, or its session or transaction ends)"
+	}
 	if slices.ContainsFunc(u.Barred, func(c Count) bool { return c.What == "ttl unknown" }) {
 		return " (the events belonged to no open term with a known lease)"
 	}
@@ -145,6 +154,8 @@ func (u RuleUse) whyHarmless(t tally, f check.Facts) string {
 	said := fmt.Sprintf("%s landed inside a section", many(t.Section, "pause"))
 	lease, renewals := shortestLease(f)
 	switch {
+	case t.Shut > 0:
+		return fmt.Sprintf("%s; %s", said, t.gates())
 	case lease > 0 && t.longest > 0 && t.longest < lease:
 		return fmt.Sprintf("%s, the longest of %s: shorter than the lease of %s", said, span(t.longest), span(lease))
 	case renewals > 0 && slices.Contains(t.effects, "stall"):
@@ -165,6 +176,11 @@ func (u RuleUse) whyHarmless(t tally, f check.Facts) string {
 			said, many(held, "lease"), unreleased)
 	}
 	return said + ", and its owner asked for the release before the lease ended"
+}
+
+// gates says of those that never opened what kept them shut.
+func (t tally) gates() string {
+	return fmt.Sprintf("%s never opened: %s", many(t.Shut, "gate"), because(t.shut))
 }
 
 // leases counts the leases of locks that are no markers, and those whose owner

@@ -119,7 +119,7 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 	run, d.stopRunning = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.plan.Start(d.clock())
-	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected}
+	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Vain: d.vain}
 	d.running.Go(func() { r.Run(run) })
 }
 
@@ -132,6 +132,10 @@ func (d *daemon) injected(in history.Injection) {
 	if d.record != nil {
 		d.record.Injection(in)
 	}
+}
+
+func (d *daemon) vain(v fault.Vain) {
+	d.log.Warn("a rule waits in vain", "rule", v.Rule, "matched", v.Name, "why", v.Why)
 }
 
 func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) error {
