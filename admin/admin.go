@@ -23,6 +23,7 @@ type api struct {
 func Handler(gates Gates, token string) http.Handler {
 	a := &api{gates: gates, token: token}
 	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/signals", a.signals)
 	routes.HandleFunc("POST /v1/signals/{name}", a.signal)
 	return http.NewCrossOriginProtection().Handler(a.admit(routes))
 }

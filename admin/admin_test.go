@@ -13,6 +13,8 @@ type board struct{ given []string }
 
 func (b *board) Signals() []string { return []string{"go", "stay"} }
 
+func (b *board) Waiting(name string) (int, bool) { return len(name), name == "go" }
+
 func (b *board) Signal(name string) (heard, opened int) {
 	b.given = append(b.given, name)
 	if name == "stay" {
@@ -31,6 +33,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		{name: "a signal", method: "POST", path: "/v1/signals/go", status: 200, body: `{"signal":"go","heard":2,"opened":1,"kept":false}`, given: "go"},
 		{name: "one that is kept", method: "POST", path: "/v1/signals/stay", status: 200, body: `{"signal":"stay","heard":0,"opened":0,"kept":true}`, given: "stay"},
+		{name: "what is waited for", method: "GET", path: "/v1/signals", status: 200, body: `{"signals":[{"signal":"go","waiting":2,"kept":true},{"signal":"stay","waiting":4,"kept":false}]}`},
 		{name: "one that nobody waits for", method: "POST", path: "/v1/signals/gone", status: 404, body: `"signals":["go","stay"]`},
 		{name: "no name", method: "POST", path: "/v1/signals/", status: 404},
 		{name: "another method", method: "GET", path: "/v1/signals/go", status: 405},
@@ -72,17 +75,20 @@ func TestRoutes(t *testing.T) {
 // nothing has no rule that waits.
 type nothing struct{}
 
-func (nothing) Signals() []string        { return nil }
-func (nothing) Signal(string) (int, int) { return 0, 0 }
+func (nothing) Signals() []string          { return nil }
+func (nothing) Waiting(string) (int, bool) { return 0, false }
+func (nothing) Signal(string) (int, int)   { return 0, 0 }
 
 // A client that reads the list finds one, not null.
 func TestNoSignalsAreAnEmptyList(t *testing.T) {
-	r := httptest.NewRequest("POST", "/v1/signals/go", nil)
-	r.Host = "localhost"
-	w := httptest.NewRecorder()
-	Handler(nothing{}, "").ServeHTTP(w, r)
-	if !strings.Contains(w.Body.String(), `"signals":[]`) {
-		t.Error(w.Body)
+	for path, method := range map[string]string{"/v1/signals": "GET", "/v1/signals/go": "POST"} {
+		r := httptest.NewRequest(method, path, nil)
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		Handler(nothing{}, "").ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), `"signals":[]`) {
+			t.Error(path, w.Body)
+		}
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package admin serves the HTTP API by which a daemon that runs is told things.
 //
+//	GET  /v1/signals         the signals that armed rules wait for, and how many gates do now
 //	POST /v1/signals/NAME    give the signal that gates wait for as until:signal:NAME
 //
 // A [Handler] holds the routes; [Listen] opens its listener, on loopback unless there is a token, and

@@ -9,6 +9,8 @@ import (
 type Gates interface {
 	// Signals lists the names that the armed rules wait for, sorted.
 	Signals() []string
+	// Waiting returns how many gates wait for one of them now, and whether it is kept for the next that will.
+	Waiting(name string) (gates int, kept bool)
 	// Signal gives one of them, and returns how many gates waited for it and how many of those it opened.
 	Signal(name string) (heard, opened int)
 }
@@ -25,6 +27,22 @@ type given struct {
 type unknown struct {
 	Error   string   `json:"error"`
 	Signals []string `json:"signals"` // those that are waited for
+}
+
+// awaited is a signal that rules wait for, as it stands.
+type awaited struct {
+	Signal  string `json:"signal"`
+	Waiting int    `json:"waiting"` // gates that are held by it now
+	Kept    bool   `json:"kept"`    // it was given and no gate has waited for it yet
+}
+
+func (a *api) signals(w http.ResponseWriter, _ *http.Request) {
+	list := []awaited{}
+	for _, name := range a.gates.Signals() {
+		gates, kept := a.gates.Waiting(name)
+		list = append(list, awaited{name, gates, kept})
+	}
+	reply(w, http.StatusOK, map[string]any{"signals": list})
 }
 
 func (a *api) signal(w http.ResponseWriter, r *http.Request) {

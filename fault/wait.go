@@ -85,6 +85,8 @@ type Wait struct {
 	renewer  uint64               // session of the last one
 	early    uint64               // session that gave the lock of the own term back meanwhile
 	crowded  uint64               // session of one who wants the lock and is frozen too
+	waiting  uint64               // session of another that waits for a row's lock
+	holding  uint64               // session that has it, and is held
 	refusals int                  // of others
 	grants   int                  // to others
 }
@@ -147,6 +149,9 @@ func (w *Wait) GaveBack(session uint64) { w.early = session }
 // Crowded tells that those who are known to want the lock are frozen with the held op's process: session is
 // of one of them.
 func (w *Wait) Crowded(session uint64) { w.crowded = session }
+
+// Blocked tells that a session of another waits for a row that a session which is held has locked.
+func (w *Wait) Blocked(waiting, holding uint64) { w.waiting, w.holding = waiting, holding }
 
 // NeedsOthers reports whether something that others do with the lock is still waited for.
 func (w *Wait) NeedsOthers() bool {
@@ -302,6 +307,8 @@ func (w *Wait) Reason() string {
 		return "finished early: connection " + strconv.FormatUint(w.early, 10) + " gave the lock back while the op was held"
 	case w.open[LeaseExpired] && w.renewals > 0:
 		return "renewed by heartbeat: " + times(w.renewals) + ", last on connection " + strconv.FormatUint(w.renewer, 10)
+	case w.waiting != 0:
+		return "contender blocked by a row lock: connection " + strconv.FormatUint(w.waiting, 10) + " waits for connection " + strconv.FormatUint(w.holding, 10) + ", whose transaction is held"
 	case w.grants > 0:
 		return "others were granted the lock " + times(w.grants)
 	case w.refusals > 0:

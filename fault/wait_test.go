@@ -47,6 +47,7 @@ var gateTests = []struct {
 	{"a heartbeat", "lease-expired+next-write", "1:renew 1:renew 0:refused", false, "renewed by heartbeat: 2 times, last on connection 1"},
 	{"its own release on another connection", "lease-expired+next-write", "1:release-early lapse 2:write", false, "finished early: connection 1 gave the lock back"},
 	{"one when the lease was over", "lease-expired+next-write", "lapse 1:release-early 2:write", true, ""},
+	{"a contender that waits for a row", "lease-expired+next-write", "lapse 2:granted 2:blocked", false, "contender blocked by a row lock: connection 8 waits for connection 7, whose transaction is held"},
 	{"contenders that are frozen too", "lease-expired+next-write", "1:crowded lapse", false, "its contenders run in what is frozen: connection 9"},
 	{"and another that is not", "next-write", "1:crowded 2:granted", false, "others were granted the lock once"},
 	{"another's heartbeat", "lease-expired", "2:renew", false, "waited in vain for lease-expired: it did not come about"},
@@ -95,6 +96,9 @@ func playAt(w *Wait, play string, last *lock.Op, now lock.Instant) *lock.Op {
 		return last
 	case "release-early":
 		w.GaveBack(1)
+		return last
+	case "blocked":
+		w.Blocked(8, 7)
 		return last
 	case "crowded":
 		w.Crowded(9)

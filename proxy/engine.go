@@ -65,6 +65,9 @@ type Peer struct {
 	Name  func() string // what the client calls itself by now; may be nil
 	Gone  func() bool   // whether it has closed its end; may be nil
 
+	Upstream string       // where its session leads to, as routes have it
+	Backend  func() int32 // the number of the Postgres backend, 0 if it is not known yet; nil: it is none
+
 	// Unread tells whether something that was sent to it is known not to have been read; may be nil.
 	Unread func() bool
 }

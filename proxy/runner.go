@@ -29,7 +29,7 @@ type Thawer interface {
 }
 
 // A Runner carries out what the engine orders, on workers, and tells it when
-// its deadlines have come. All fields but Injected, Vain and Baseline are needed.
+// its deadlines have come. All fields from Injected on may be nil.
 type Runner struct {
 	Engine   *Engine
 	Freezer  Freezer
@@ -37,6 +37,7 @@ type Runner struct {
 	Injected func(history.Injection)                              // told of each injection when it has ended
 	Vain     func(fault.Vain)                                     // told of each wait for what cannot come about
 	Baseline func(ctx context.Context, table string) (again bool) // reads the invariants of a table before its first write
+	Blocked  Blocked                                              // tells who waits for a row's lock
 
 	workers sync.WaitGroup
 }
@@ -114,9 +115,11 @@ func (r *Runner) work(ctx context.Context, o Order) {
 		t, err := r.Freezer.Freeze(ctx, in.owner, in.Scope, in.For+thawGrace)
 		r.Engine.Frozen(in, t, err, r.Clock())
 	case o.Thaw != nil:
+		r.explain(ctx, o.Thaw)
 		note, err := o.Thaw.thaw.Thaw()
 		r.Engine.Thawed(o.Thaw, note, err, r.Clock())
 	case o.Release != nil:
+		r.explain(ctx, o.Release)
 		r.Engine.Released(o.Release, o.Release.conn.peer.gone(), r.Clock())
 	case o.Baseline != "":
 		r.Engine.BaselineRead(o.Baseline, r.Baseline != nil && r.Baseline(ctx, o.Baseline))

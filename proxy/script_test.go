@@ -80,7 +80,8 @@ type stage struct {
 	step   int
 	quiet  bool           // the script is over
 	owners map[string]int // client address -> pid
-	refuse string         // the freezer's answer, if it is to refuse
+	blocks map[int32][]int32
+	refuse string // the freezer's answer, if it is to refuse
 	file   strings.Builder
 	wait   sync.WaitGroup
 }
@@ -209,12 +210,24 @@ func (s *stage) do(f []string) error {
 	case "lock":
 		s.decls = append(s.decls, lock.Declaration{Key: f[1], Table: f[2], FenceColumn: f[3], Declared: true})
 		return nil
+	case "blocked":
+		waits, _ := strconv.Atoi(f[1])
+		by, err := strconv.Atoi(f[2])
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.blocks = map[int32][]int32{int32(waits): {int32(by)}}
+		return err
 	case "signal":
 		heard, opened := s.engine.Signal(f[1], s.clock())
-		s.say("signal %s: heard by %d, opened %d", f[1], heard, opened)
+		waiting, kept := s.engine.Waiting(f[1])
+		s.say("signal %s: heard by %d, opened %d; then %d wait, kept %t", f[1], heard, opened, waiting, kept)
 		return nil
 	case "connect":
-		return s.connect(f[1], f[2], f[3])
+		backend := 7
+		if len(f) > 4 {
+			backend, _ = strconv.Atoi(f[4])
+		}
+		return s.connect(f[1], f[2], f[3], uint32(backend))
 	case "sleep":
 		d, err := time.ParseDuration(f[1])
 		time.Sleep(d)
@@ -311,13 +324,13 @@ func (s *stage) open() error {
 			wants := func(verb string) bool { return plan.Wants(r.Protocol, verb) }
 			if r.Protocol == lock.Postgres {
 				t := pgwire.NewTracker(pgwire.Options{Session: session, Hash: hash, Statements: cache, Wants: wants})
-				return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName}
+				return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID}
 			}
 			t := resp.NewTracker(resp.Options{Session: session, Hash: hash, Scripts: scripts, Wants: wants})
 			return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 		},
 	}
-	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Injected: s.record.Injection, Vain: func(v fault.Vain) {
+	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Blocked: s, Injected: s.record.Injection, Vain: func(v fault.Vain) {
 		s.say("in vain: %s: %s: %s", v.Rule, v.Name, v.Why)
 	}}
 	s.wait.Go(func() { runner.Run(s.ctx) })
@@ -334,7 +347,7 @@ func (s *stage) serve(name string, p lock.Protocol) error {
 }
 
 // connect opens a connection of the process pid and reports what both ends read.
-func (s *stage) connect(name, where, pid string) error {
+func (s *stage) connect(name, where, pid string, backend uint32) error {
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -355,7 +368,7 @@ func (s *stage) connect(name, where, pid string) error {
 	s.wait.Go(func() { s.listen(name, client) })
 	s.wait.Go(func() { s.listen(name+"'s server", e.upstream) })
 	if e.pg {
-		return s.startup(e)
+		return s.startup(e, backend)
 	}
 	return nil
 }
@@ -375,13 +388,13 @@ func (s *stage) dial(where, pid string) (net.Conn, error) {
 	return client, err
 }
 
-func (s *stage) startup(e *end) error {
+func (s *stage) startup(e *end, backend uint32) error {
 	err := s.messages(e.client, &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "u"}})
 	if err != nil {
 		return err
 	}
 	synctest.Wait()
-	return s.messages(e.upstream, &pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: 7, SecretKey: 9}, ready("I"))
+	return s.messages(e.upstream, &pgproto3.AuthenticationOk{}, &pgproto3.BackendKeyData{ProcessID: backend, SecretKey: 9}, ready("I"))
 }
 
 func (s *stage) listen(name string, c net.Conn) {
@@ -407,6 +420,16 @@ func (s *stage) Lookup(_ context.Context, client, _ netip.AddrPort) *proxy.Owner
 		return &proxy.Owner{Address: client.Addr().String(), Reason: "no process found"}
 	}
 	return &proxy.Owner{Key: fmt.Sprint(pid), PID: pid, Address: client.Addr().String()}
+}
+
+// Blocked implements proxy.Blocked.
+func (s *stage) Blocked(_ context.Context, upstream string) (map[int32][]int32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if upstream != "pg-server" {
+		return nil, errors.New("not this one")
+	}
+	return s.blocks, nil
 }
 
 // Freeze implements proxy.Freezer. It takes a virtual millisecond.

@@ -49,6 +49,7 @@ type Server struct {
 type Tracker struct {
 	wire.Tracker
 	ClientName func() string // nil: nobody says
+	Backend    func() int32  // the number of the Postgres backend; nil: it is none
 	Ended      func()        // told when the session has ended; may be nil
 }
 
@@ -152,7 +153,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	s.live.Add(1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket)})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket), Upstream: r.Upstream, Backend: t.Backend})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)

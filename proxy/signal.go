@@ -27,6 +27,18 @@ func (e *Engine) Signal(name string, now lock.Instant) (heard, opened int) {
 	return heard, opened
 }
 
+// Waiting returns how many gates wait for a signal, and whether it is kept for the next that will.
+func (e *Engine) Waiting(name string) (gates int, kept bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, in := range e.active {
+		if in.wait != nil && in.wait.Waits(fault.OfSignal(name)) {
+			gates++
+		}
+	}
+	return gates, e.signals[name]
+}
+
 // signalled gives a new gate the signals that were kept for it; e.mu is held.
 func (e *Engine) signalled(in *injection) {
 	for name := range e.signals {

@@ -11,8 +11,8 @@
 //   - a clock, since leases end by the server's, and a lock does not outlive a
 //     failover for sure.
 //
-// And for each Postgres a registrar, which asks pg_locks what a backend holds, and
-// the counts of what was written, by pg_stat_user_tables.
+// And for each Postgres a registrar, which asks pg_locks what a backend holds and
+// who waits for a row of whom, and the counts of what was written, by pg_stat_user_tables.
 //
 // It is a [proxy.Witness]: its watchers are asked about the calls that trackers
 // mark (resp.Call, pgwire.Call), and put into them what was seen. What that comes

@@ -44,7 +44,8 @@ const (
 	ProbeAll
 )
 
-// A House holds the witnesses of a daemon. It implements [proxy.Witness].
+// A House holds the witnesses of a daemon. It implements [proxy.Witness] and
+// [proxy.Blocked].
 type House struct {
 	redis    map[string]*server // by address
 	postgres map[string]*database

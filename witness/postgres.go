@@ -58,22 +58,36 @@ func worded(err error) error {
 	return err
 }
 
-// A registrar asks a Postgres which advisory locks a backend holds.
+// A registrar asks a Postgres which advisory locks a backend holds, and who waits for whom.
 type registrar struct {
 	postgres Postgres
 	say      *notes
-	queue    chan *inquiry
+	queue    chan inquiry
 	up       atomic.Bool
 }
 
-// An inquiry is about one backend.
-type inquiry struct {
-	pid  int32
-	then func(held []pgwire.Advisory, ok bool) // from the registrar's goroutine
+// An inquiry is a question to the server. Its functions are called from the registrar's goroutine.
+type inquiry interface {
+	ask(ctx context.Context, c *pgx.Conn) error // an error of the connection, which is then given up
+	drop()                                      // there is nobody to ask
 }
 
+// holdings asks which advisory locks one backend holds.
+type holdings struct {
+	pid  int32
+	then func(held []pgwire.Advisory, ok bool)
+}
+
+func (q *holdings) ask(ctx context.Context, c *pgx.Conn) error {
+	held, err := locksOf(ctx, c, q.pid)
+	q.then(held, err == nil)
+	return err
+}
+
+func (q *holdings) drop() { q.then(nil, false) }
+
 func newRegistrar(p Postgres, say *notes) *registrar {
-	return &registrar{postgres: p, say: say, queue: make(chan *inquiry, waiting)}
+	return &registrar{postgres: p, say: say, queue: make(chan inquiry, waiting)}
 }
 
 // run answers until ctx ends.
@@ -91,7 +105,7 @@ func (r *registrar) down() {
 	for {
 		select {
 		case q := <-r.queue:
-			q.then(nil, false)
+			q.drop()
 		default:
 			return
 		}
@@ -102,9 +116,7 @@ func (r *registrar) serve(ctx context.Context, c *pgx.Conn) error {
 	for {
 		select {
 		case q := <-r.queue:
-			held, err := locksOf(ctx, c, q.pid)
-			q.then(held, err == nil)
-			if err != nil {
+			if err := q.ask(ctx, c); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -150,7 +162,7 @@ func (k *clerk) After(c wire.Call) *proxy.Look {
 		return nil
 	}
 	l := proxy.NewLook()
-	q := &inquiry{pid: call.PID(), then: func(held []pgwire.Advisory, ok bool) {
+	q := &holdings{pid: call.PID(), then: func(held []pgwire.Advisory, ok bool) {
 		if !ok {
 			k.r.say.count(Unseen)
 			l.Give(nil)

@@ -69,7 +69,7 @@ func TestAdvisoryLocksOfABackend(t *testing.T) {
 	r := h.postgres[server.Addr()].registrar
 	ask := func(pid int32) []pgwire.Advisory {
 		got := make(chan []pgwire.Advisory, 1)
-		r.queue <- &inquiry{pid: pid, then: func(held []pgwire.Advisory, ok bool) {
+		r.queue <- &holdings{pid: pid, then: func(held []pgwire.Advisory, ok bool) {
 			if !ok {
 				t.Error("no answer")
 			}

@@ -85,6 +85,8 @@ type signals struct{ d *daemon }
 
 func (s signals) Signals() []string { return fault.Signals(s.d.setup.rules) }
 
+func (s signals) Waiting(name string) (gates int, kept bool) { return s.d.engine.Waiting(name) }
+
 func (s signals) Signal(name string) (heard, opened int) {
 	return s.d.engine.Signal(name, s.d.clock())
 }

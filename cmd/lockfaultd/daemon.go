@@ -119,7 +119,7 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 	run, d.stopRunning = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.plan.Start(d.clock())
-	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Vain: d.vain}
+	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Vain: d.vain, Blocked: rows{d}}
 	d.running.Go(func() { r.Run(run) })
 }
 
@@ -281,7 +281,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	d.mu.Lock()
 	d.backends[t] = true
 	d.mu.Unlock()
-	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Ended: func() { watch.Ended(); d.backendEnded(t) }}
+	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID, Ended: func() { watch.Ended(); d.backendEnded(t) }}
 }
 
 // wants tells which verbs the rules name; nil without rules.

@@ -101,6 +101,17 @@ func (d *daemon) dismiss() {
 	d.log.Debug("witnesses", "counts", counts)
 }
 
+// rows tells who waits for a row's lock, as far as a witness sees it. There are none before listeners are
+// served.
+type rows struct{ d *daemon }
+
+func (r rows) Blocked(ctx context.Context, upstream string) (map[int32][]int32, error) {
+	if r.d.witnesses == nil {
+		return nil, nil
+	}
+	return r.d.witnesses.Blocked(ctx, upstream)
+}
+
 // testimony goes into the record, and what the engine has to know to the engine.
 type testimony struct{ d *daemon }
 
