@@ -47,13 +47,16 @@ func (e *Engine) crowd(in *injection) {
 	if in.Act != fault.Freeze || !in.wait.NeedsOthers() {
 		return
 	}
-	session, holders := uint64(0), e.holders(in.wait.Lock())
+	session, own, holders := uint64(0), in.conn.id, e.holders(in.wait.Lock())
+	if t := e.ledger.Term(in.wait.Own()); t != nil {
+		own = t.Session
+	}
 	for label, a := range e.labelled() {
 		refused := e.ledger.Refused(label, in.wait.Lock())
 		switch {
 		case !in.freezes(a) && (refused != nil || holders[label]):
 			return
-		case in.freezes(a) && refused != nil && refused.Session != in.conn.id:
+		case in.freezes(a) && refused != nil && refused.Session != own:
 			session = refused.Session
 		}
 	}
