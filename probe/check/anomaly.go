@@ -63,7 +63,7 @@ func (s *scene) idOf(code string, on int, cycle []link) cycleID {
 // anomaly makes a verdict of a cycle, if there is none that is as sure.
 func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *showing, on int, unless func() bool) {
 	s := r.scene
-	v := Verdict{Code: code, Level: s.level(r, cycle, every), Table: s.cells[cycle[0].cell].table}
+	v := Verdict{Code: code, Level: s.level(r, t, every), Table: s.cells[cycle[0].cell].table}
 	apart := code == "LF106" && !c.underOneLock(s, cycle)
 	if apart && v.Level == Proven {
 		v.Level = Likely
@@ -131,14 +131,17 @@ func (c *kase) cycleWrites(s *scene, t *showing) {
 	}
 }
 
-// level is how sure a cycle is.
-func (s *scene) level(r *clustered, cycle []link, every bool) Level {
+// surely is the confidence from which on a statement is taken to be its section's.
+const surely = 0.9
+
+// level is how sure it is that there is a cycle: in other orders it may be another one.
+func (s *scene) level(r *clustered, t *showing, every bool) Level {
 	doubt := 1.0
-	for _, l := range cycle {
-		doubt = min(doubt, s.cluster.sections[l.from].doubt)
+	for n := range t.in {
+		doubt = min(doubt, s.cluster.sections[n].doubt)
 	}
 	switch {
-	case every && !r.blind && doubt >= 0.9:
+	case every && !r.blind && doubt >= surely:
 		return Proven
 	case every && doubt >= 0.6:
 		return Likely

@@ -55,10 +55,11 @@ func (c *kase) setSince(t *lock.Term, op *lock.Op, end lock.Instant) bool {
 
 // renewals are those of one lock.
 type renewals struct {
-	all     []*lock.Op // by request, and the plain SETs
-	shorter []*lock.Op // that set a shorter lifetime than others, or than it was taken for
-	unknown []*lock.Op // scripts that were not seen, and named no token of the lock
-	known   bool       // shorter is
+	all     []*lock.Op     // by request, and the plain SETs
+	shorter []*lock.Op     // that set a shorter lifetime than others, or than it was taken for
+	unknown []*lock.Op     // scripts that were not seen, and named no token of the lock
+	over    []lock.Instant // by when each of all, and those before it, were answered
+	known   bool           // shorter and over are
 	longest time.Duration
 }
 
@@ -101,6 +102,14 @@ func (r *renewals) sorted() *renewals {
 			if op.Kind == lock.Renew && op.TTL < r.longest {
 				r.shorter = append(r.shorter, op)
 			}
+			end := op.R
+			if !answered(op) {
+				end = lock.Never
+			}
+			if n := len(r.over); n > 0 {
+				end = max(end, r.over[n-1])
+			}
+			r.over = append(r.over, end)
 		}
 	}
 	return r

@@ -82,3 +82,12 @@ func TestTheOrdersOfAKeyHoweverLateAReplyIsNoted(t *testing.T) {
 		}
 	}
 }
+
+// A renewal by somebody else, noted late, may have kept the key that a blind release removed.
+func TestALateRenewalMayHaveKeptTheKey(t *testing.T) {
+	ops := orders.DrawKey(93879, keyShapeOf(93879))
+	notedLater(ops, 93879)
+	if got := level(judgeKey(ops), "LF301"); got == "every" {
+		t.Error("it is proven")
+	}
+}

@@ -67,7 +67,21 @@ func (c *kase) weigh(a *alien, t *lock.Term, op *lock.Op) bool {
 // isOver reports whether a term was certainly over at an instant: by the clock, or
 // since another was granted the key, which excludes, after it.
 func (c *kase) isOver(t *lock.Term, at lock.Instant) bool {
-	return c.grantedAfter(t, at) != nil || t.Clock().Latest < at && c.clockDoubt(t) == ""
+	return c.grantedAfter(t, at) != nil || t.Clock().Latest < at && c.clockDoubt(t) == "" && !c.mayBeExtended(t, at)
+}
+
+// mayBeExtended reports whether a renewal that compares nothing may have moved the end of a
+// term's lease beyond an instant, whoever sent it and whenever its reply was noted.
+func (c *kase) mayBeExtended(t *lock.Term, at lock.Instant) bool {
+	r := c.renewalsOf(t.Lock)
+	for i := len(r.all) - 1; i >= 0 && r.over[i] > t.Grant.F; i-- {
+		x := r.all[i]
+		met := x.Kind == lock.Renew && x.F != 0 && x.F < at && mayHave(x) && !x.Compares()
+		if met && (!answered(x) || x.R > t.Grant.F && lock.Lease(x, x.TTL).Latest >= at) {
+			return true
+		}
+	}
+	return false
 }
 
 // grantedAfter returns an excluding grant that certainly came after a term's and

@@ -398,5 +398,10 @@ func (c *kase) together(a, b *lock.Op, on *premise) (every, some, ok bool) {
 	}
 	t := p.result.showing(on)
 	pair := [2]int{min(p.section, q.section), max(p.section, q.section)}
-	return t.pairs[pair] == t.orders, t.pairMay[pair] > 0, true
+	every, some = t.pairs[pair] == t.orders, t.pairMay[pair] > 0
+	of := p.result.scene.cluster.sections
+	if every && min(of[p.section].doubt, of[q.section].doubt) < surely {
+		return false, some, false // it may take something that is not theirs
+	}
+	return every, some, true
 }
