@@ -31,10 +31,10 @@ func (c *kase) anomaliesIn(r *clustered, t *showing, on int, unless func() bool)
 		c.cycleWrites(r.scene, t)
 	}
 	if t.rowsMay > 0 && !r.told {
-		c.anomaly("LF104", r, t.row, t.rows == t.orders, t, on, unless)
+		c.anomaly("LF104", r, t.row, extent{t.rows == t.orders, t.sureRows == t.orders}, t, on, unless)
 	}
 	if t.manyMay > 0 {
-		c.anomaly("LF106", r, t.across, t.many == t.orders, t, on, unless)
+		c.anomaly("LF106", r, t.across, extent{t.many == t.orders, t.sureMany == t.orders}, t, on, unless)
 	}
 }
 
@@ -61,9 +61,9 @@ func (s *scene) idOf(code string, on int, cycle []link) cycleID {
 }
 
 // anomaly makes a verdict of a cycle, if there is none that is as sure.
-func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *showing, on int, unless func() bool) {
+func (c *kase) anomaly(code string, r *clustered, cycle []link, in extent, t *showing, on int, unless func() bool) {
 	s := r.scene
-	v := Verdict{Code: code, Level: s.level(r, t, every), Table: s.cells[cycle[0].cell].table}
+	v := Verdict{Code: code, Level: s.level(r, t, in), Table: s.cells[cycle[0].cell].table}
 	apart := code == "LF106" && !c.underOneLock(s, cycle)
 	if apart && v.Level == Proven {
 		v.Level = Likely
@@ -77,7 +77,7 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, every bool, t *s
 	cycle = c.blameFirst(s, cycle)
 	var cited []*lock.Op
 	p := c.cycleProof(s, cycle, &cited)
-	p.say("%s", inWhichOrders(code, v.Level, every, t))
+	p.say("%s", inWhichOrders(code, v.Level, in.every, t))
 	if apart {
 		p.say("No lock is around all of them, so that nothing promised an order of them, and on which rows a write depends is not certain.")
 	}
@@ -134,16 +134,20 @@ func (c *kase) cycleWrites(s *scene, t *showing) {
 // surely is the confidence from which on a statement is taken to be its section's.
 const surely = 0.9
 
+// An extent says whether there is a cycle in every order, and one of statements that are
+// certainly their sections'.
+type extent struct{ every, sure bool }
+
 // level is how sure it is that there is a cycle: in other orders it may be another one.
-func (s *scene) level(r *clustered, t *showing, every bool) Level {
+func (s *scene) level(r *clustered, t *showing, in extent) Level {
 	doubt := 1.0
 	for n := range t.in {
 		doubt = min(doubt, s.cluster.sections[n].doubt)
 	}
 	switch {
-	case every && !r.blind && doubt >= surely:
+	case in.sure && !r.blind:
 		return Proven
-	case every && doubt >= 0.6:
+	case in.every && doubt >= 0.6:
 		return Likely
 	}
 	return Possible

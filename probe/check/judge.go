@@ -76,6 +76,7 @@ type kase struct {
 	readsOf    map[cell][]*read // the same, by cell
 	writes     []*write
 	beside     []*write                       // to other tables than the statement's own: of whatever rows, with whatever values
+	besideOf   map[*lock.Op][]*write          // the same, by statement
 	written    map[cell][]*write              // accepted and unknown ones that assign the cell, by earliest effect
 	overs      map[cell][]lock.Instant        // see between
 	may        map[cell][]*write              // see mayWrite

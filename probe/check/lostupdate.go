@@ -117,7 +117,7 @@ func (c *kase) pairBy(a, b *rmw, together func() bool) (pair, bool) {
 	}
 	p := pair{sure: ab != perhaps && ba != perhaps && !a.vague && !b.vague, value: ab == byValue || ba == byValue}
 	p.sure = p.sure && c.sameTable(a, b) && !(p.value && c.known.mixed(a.cell.table))
-	if a.put().Same(b.put()) && !a.base().Same(b.base()) { // whoever came later, that is what is there
+	if p.sure && !a.base().Same(b.base()) && mayBeSame(c.finalOf(a), c.finalOf(b)) { // whoever came later, that is what is there
 		p.sure = false
 	}
 	p.later = laterOf(a, b)

@@ -211,51 +211,6 @@ func (c *kase) overwritten(m *rmw, dependent map[*write]bool) []*rmw {
 	return out
 }
 
-// sameAgain reports whether m may have set what another section had set there just
-// before, be that x or one that came after it: then nothing says that m came after x.
-func (c *kase) sameAgain(x *write, m *rmw) bool {
-	left, list := c.finalOf(m), c.mayWrite(m.cell)
-	return slices.ContainsFunc(list, func(y *write) bool {
-		between := y != m.write && (y == x || !y.before(x)) && !m.write.before(y) && !sameSection(y, m.write)
-		return between && m.mayLeave(y, left, list)
-	})
-}
-
-// mayLeave reports whether a write may have made the cell hold a value: by an addition, to
-// what some others had set there or added.
-func (m *rmw) mayLeave(y *write, left lock.Value, list []*write) bool {
-	a, _ := y.assigns(m.cell.column)
-	if !a.HasDelta {
-		return !a.Value.Known() || !left.Known() || a.Value.Same(left)
-	}
-	by, ok := left.Minus(m.base())
-	return ok && m.leadsTo(by-a.Delta, y, list)
-}
-
-// finalOf returns what the transaction of m's write left in its cell: the last that it set
-// there, which may be another than m's. It is not known where it added
-// to that, or may have meant another table.
-func (c *kase) finalOf(m *rmw) lock.Value {
-	t := c.txs[txID{m.write.op.Session, m.write.op.Tx}]
-	if m.write.op.Tx == 0 || t == nil {
-		return m.put()
-	}
-	left := m.put()
-	for _, op := range t.ops {
-		w := c.writeOf[op]
-		if w == nil || w.state == refused || op.Seq <= m.write.op.Seq || w.row != m.cell.row || !w.of(m.cell.table) {
-			continue
-		}
-		switch a, sets := w.assigns(m.cell.column); {
-		case sets && oneTable(op, m.write.op):
-			left = a.Value
-		case sets:
-			left = lock.Value{}
-		}
-	}
-	return left
-}
-
 // order says how the read of m lies to the write of n.
 type order int
 
@@ -310,7 +265,7 @@ func (c *kase) between(k cell, w *write, to lock.Instant) []*write {
 	overs := c.overs[k]
 	end, _ := slices.BinarySearchFunc(list, to, func(x *write, at lock.Instant) int { return cmp.Compare(x.lo, at) })
 	out, from := []*write{w}, min(w.lo, w.over())
-	for i := end - 1; i >= 0 && overs[i] > from; i-- {
+	for i := end - 1; i >= 0 && overs[i] >= from; i-- {
 		if x := list[i]; x != w && !x.before(w) {
 			out = append(out, x)
 		}

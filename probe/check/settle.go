@@ -129,13 +129,21 @@ func (c *kase) judgeBeside(op *lock.Op) {
 	for _, table := range op.SQL.Also {
 		w := c.judgeWrite(besideOf(op, table))
 		w.id = op
-		c.beside = append(c.beside, w)
+		c.addBeside(w)
 	}
 	if op.SQL.Cascade {
 		w := c.judgeWrite(besideOf(op, ""))
 		w.id, w.anywhere = op, true
-		c.beside = append(c.beside, w)
+		c.addBeside(w)
 	}
+}
+
+func (c *kase) addBeside(w *write) {
+	c.beside = append(c.beside, w)
+	if c.besideOf == nil {
+		c.besideOf = map[*lock.Op][]*write{}
+	}
+	c.besideOf[w.id] = append(c.besideOf[w.id], w)
 }
 
 // besideOf makes an op of what a statement did to another table. But for a

@@ -44,11 +44,13 @@ type showing struct {
 	rows, rowsMay  int // with a cycle on one row
 	many, manyMay  int // with one across rows, and none on one
 	pairs, pairMay map[[2]int]int
-	row, across    []link       // a cycle of each kind
+	row, across    []link       // a cycle of each kind, of what is sure if there is one
 	in             map[int]bool // the sections of all those that were found
+
+	sureRows, sureMany int // as rows and many, of sections all of whose statements are theirs
 }
 
-func (t *showing) add(strict, loose harms) {
+func (t *showing) add(strict, loose, sure harms) {
 	if t.pairs == nil {
 		t.pairs, t.pairMay, t.in = map[[2]int]int{}, map[[2]int]int{}, map[int]bool{}
 	}
@@ -65,6 +67,16 @@ func (t *showing) add(strict, loose harms) {
 	}
 	for _, l := range loose.cycle {
 		t.in[l.from] = true
+	}
+	switch {
+	case sure.row:
+		if t.sureRows++; t.sureRows == 1 {
+			t.row = sure.cycle
+		}
+	case sure.any:
+		if t.sureMany++; t.sureMany == 1 {
+			t.across = sure.cycle
+		}
 	}
 	switch {
 	case loose.row && t.row == nil:
@@ -269,10 +281,25 @@ func (s *scene) tell(x *course, r *clustered) {
 	for _, v := range x.versions {
 		r.real |= v.writes
 	}
-	r.with.add(of(every(true), true), of(every(false), false))
-	if len(r.on) > 0 {
-		r.within.add(of(bare(every(true)), true), of(bare(every(false)), false))
+	add := func(t *showing, sure, all []live) {
+		strict := of(sure, true)
+		own := strict
+		if s.doubtful() {
+			own = s.harmsOf(slices.DeleteFunc(s.links(x, sure, true), func(l link) bool {
+				return max(l.from, l.to) >= s.cluster.core || min(s.cluster.sections[l.from].doubt, s.cluster.sections[l.to].doubt) < surely
+			}))
+		}
+		t.add(strict, of(all, false), own)
 	}
+	add(&r.with, every(true), every(false))
+	if len(r.on) > 0 {
+		add(&r.within, bare(every(true)), bare(every(false)))
+	}
+}
+
+// doubtful reports whether a statement may be another's than its section's.
+func (s *scene) doubtful() bool {
+	return slices.ContainsFunc(s.cluster.sections, func(sec *section) bool { return sec.doubt < surely })
 }
 
 // premises lists the columns of which it is not known yet whether writes of them

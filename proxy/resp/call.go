@@ -197,7 +197,7 @@ func become(op, told *lock.Op) {
 	if told.Token.Known() {
 		op.Token = told.Token
 	}
-	if told.Outcome != lock.Unknown || op.Guessed { // else the reply may say more, by the script's text
+	if told.Outcome != lock.Unknown || op.Guessed || op.Outcome == lock.Failed { // else the reply may say more, by the script's text
 		op.Outcome = told.Outcome
 	}
 	op.Evidence, op.Guessed = told.Evidence, false

@@ -88,6 +88,8 @@ func TestCallsAreResolved(t *testing.T) {
 			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL acquire db0 "k" nx T ttl=500ms granted monitor`},
 		{"refused by its reply", []string{"EVAL", luaOwnOrFree, "1", "k", "tok", "500"}, ":0", shown(unsure),
 			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL acquire db0 "k" nx T ttl=500ms refused monitor`},
+		{"an error behind what may be an effect", []string{"EVAL", luaOwnOrFree, "1", "k", "tok", "500"}, "-ERR x", shown(unsure),
+			`EVAL acquire db0 "k" nx T ttl=500ms`, `EVAL acquire db0 "k" nx T ttl=500ms unknown err=ERR monitor`},
 		{"known by neither", unknown, ":1", shown(unsure), "", `EVALSHA acquire db0 "k" nx T ttl=500ms unknown monitor`},
 		{"fence, returned", unknown, "*2\r\n:-1\r\n:7", shown(fenced), "", `EVALSHA acquire db0 "k" nx T ttl=500ms fencekey=f fence=7 granted monitor`},
 		{"fence, alone", unknown, ":7", shown(fenced), "", `EVALSHA acquire db0 "k" nx T ttl=500ms fencekey=f fence=7 granted monitor`},
