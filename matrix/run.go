@@ -52,12 +52,20 @@ type outcome struct {
 // what a script had done, is run again, twice at most.
 func (l *lab) try(ctx context.Context, t trial) outcome {
 	o := l.tryOnce(ctx, t)
-	for n := 0; n < 2 && len(o.wrong) > 0 && o.missed > 0 && len(t.fault()) > 0; n++ {
-		fmt.Fprintf(os.Stderr, "%s %s: again, since the witness was late for %d calls\n", t.name, t.label(), o.missed)
+	for n := 0; n < 2 && o.mistimed(); n++ {
+		fmt.Fprintf(os.Stderr, "%s %s: again, since the witness was late for %d calls: %s\n", t.name, t.label(), o.missed, strings.Join(o.wrong, "; "))
 		o = l.tryOnce(ctx, t)
 	}
 	return o
 }
+
+// mistimed reports whether nothing was exercised, where something should have been, and the
+// witness says that it was late. Whatever else is not as written down stays so.
+func (o *outcome) mistimed() bool {
+	return len(o.wrong) > 0 && o.missed > 0 && len(o.fault()) > 0 && o.verdicts == notExercised
+}
+
+const notExercised = "LF401"
 
 func (l *lab) tryOnce(ctx context.Context, t trial) outcome {
 	o := outcome{trial: t}

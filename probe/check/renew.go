@@ -66,12 +66,7 @@ func (c *kase) wasRefused(id lock.LockID, op *lock.Op) bool {
 func (c *kase) foreignRenewal(op *lock.Op, b *lock.Term, level Level) {
 	m := many{id: b.Lock, code: "LF302", more: "This happened %d times."}
 	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
-		p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
-		p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
-		what := "which compares no token"
-		if op.Guarded {
-			what = "which compares a token that B uses as well"
-		}
+		p, what := wasOf(b, op)
 		p.say("However in that time %s of %s, %s, was answered that it had set the lifetime: it extended B's lock, and its sender goes on as if it were its own.",
 			named(op), op.Actor, what)
 		if level != Proven {

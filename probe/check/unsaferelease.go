@@ -98,16 +98,21 @@ func (c *kase) sameProcess(id lock.LockID, op *lock.Op) bool {
 	})
 }
 
+// wasOf begins the proof that an op met the key while it was b's, and words what the op compares.
+func wasOf(b *lock.Term, op *lock.Op) (p *proof, what string) {
+	p = let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
+	p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
+	if op.Guarded {
+		return p, "which compares a token that B uses as well"
+	}
+	return p, "which compares no token"
+}
+
 func (c *kase) unsafeRelease(id lock.LockID, level Level, op *lock.Op, b *lock.Term) {
 	more := "This happened %d times; one such release lets the next holder in, whose lock the victim then removes."
 	m := many{id: id, code: "LF301", more: more}
 	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
-		p := let("B be %s, granted by %s with a lease that did not end before %s.", holder(b), ms(b.Grant.R), ms(b.Held()))
-		p.say("Then the key was B's from %s to %s.", ms(op.F), ms(op.R))
-		what := "which compares no token"
-		if op.Guarded {
-			what = "which compares a token that B uses as well"
-		}
+		p, what := wasOf(b, op)
 		p.say("However in that time %s of %s, %s, was answered that it had removed the key.", named(op), op.Actor, what)
 		own := c.ownGrant(id, op)
 		if level != Proven {
