@@ -46,6 +46,7 @@ func goldenRuns() map[string]Run {
 		"unreachable":         with(quiet(), unreachable),
 		"interrupted":         with(armed(), interrupted),
 		"hostile":             hostile(),
+		"required":            with(exercisedRun(), require("lease-expired-while-held>=6", "grants>=1000")),
 		"unproven":            unprovenRun(),
 		"mapped":              mapped(),
 		"either":              eitherRun(),

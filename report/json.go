@@ -13,30 +13,31 @@ import (
 const Schema = 1
 
 type jsonReport struct {
-	Schema     int            `json:"schema"`
-	Exit       int            `json:"exit"`
-	Outcome    string         `json:"outcome"`
-	Stopped    bool           `json:"interrupted,omitempty"`
-	Why        string         `json:"why"`
-	Failing    []string       `json:"failing"`
-	Missing    []string       `json:"missing"`
-	Counter    *jsonCounter   `json:"counter"`
-	Counters   []jsonCounter  `json:"counters"`
-	Fences     []jsonFence    `json:"fences"`
-	Risings    []jsonRising   `json:"monotone"`
-	Verdicts   []jsonVerdict  `json:"verdicts"`
-	Facts      jsonFacts      `json:"facts"`
-	Map        []jsonMap      `json:"map"`
-	Rules      []jsonRule     `json:"rules"`
-	Injections jsonInjections `json:"injections"`
-	Seed       uint64         `json:"seed"`
-	Repeat     string         `json:"repeat"`
-	Command    *jsonCommand   `json:"command"`
-	Accepted   []jsonAccepted `json:"accepted,omitempty"`
-	Suggest    []string       `json:"suggest,omitempty"`
-	NotSeen    []string       `json:"not_seen"`
-	Limits     string         `json:"limits"`
-	Files      []string       `json:"files"`
+	Schema     int               `json:"schema"`
+	Exit       int               `json:"exit"`
+	Outcome    string            `json:"outcome"`
+	Stopped    bool              `json:"interrupted,omitempty"`
+	Why        string            `json:"why"`
+	Failing    []string          `json:"failing"`
+	Missing    []string          `json:"missing"`
+	Counter    *jsonCounter      `json:"counter"`
+	Counters   []jsonCounter     `json:"counters"`
+	Fences     []jsonFence       `json:"fences"`
+	Risings    []jsonRising      `json:"monotone"`
+	Verdicts   []jsonVerdict     `json:"verdicts"`
+	Facts      jsonFacts         `json:"facts"`
+	Map        []jsonMap         `json:"map"`
+	Rules      []jsonRule        `json:"rules"`
+	Injections jsonInjections    `json:"injections"`
+	Seed       uint64            `json:"seed"`
+	Repeat     string            `json:"repeat"`
+	Command    *jsonCommand      `json:"command"`
+	Required   []jsonRequirement `json:"requirements,omitempty"`
+	Accepted   []jsonAccepted    `json:"accepted,omitempty"`
+	Suggest    []string          `json:"suggest,omitempty"`
+	NotSeen    []string          `json:"not_seen"`
+	Limits     string            `json:"limits"`
+	Files      []string          `json:"files"`
 }
 
 // A jsonCounter has null for what is not known, since a zero would be a figure.
@@ -126,6 +127,14 @@ type jsonAccepted struct {
 	Line    int    `json:"line"`
 	Expired bool   `json:"expired"`
 	Matched int    `json:"matched"` // verdicts
+}
+
+// A jsonRequirement is one of --require, or the one that rules bring along.
+type jsonRequirement struct {
+	Text    string `json:"text"`
+	Counted int    `json:"counted"`
+	Met     bool   `json:"met"`
+	Implied bool   `json:"implied"` // by rules, and by no --require
 }
 
 type jsonFacts struct {
@@ -285,7 +294,7 @@ func toJSON(r Run) jsonReport {
 		Injections: r.toJSONInjections(),
 		Seed:       r.Seed, Repeat: r.Repeat, Limits: blindness,
 		NotSeen: r.notSeen(), Files: list(r.Files),
-		Accepted: r.toJSONAccepted(),
+		Accepted: r.toJSONAccepted(), Required: r.toJSONRequirements(),
 	}
 	if len(j.Counters) > 0 {
 		j.Counter = &j.Counters[0]

@@ -83,6 +83,7 @@ func suite(r Run) junitSuite {
 	cases = append(cases, r.ruleCases(o)...)
 	cases = append(cases, r.invariantCases(gs)...)
 	cases = append(cases, r.expectCases(o, gs)...)
+	cases = append(cases, r.requireCases()...)
 	if o.Exit == exitHarm && !slices.ContainsFunc(cases, junitCase.failed) {
 		// What failed has no case of its own: LF401, or an invariant without a figure.
 		cases[0].Failure, cases[0].Out = note(fmt.Sprint(o.Exit), cases[0].Out, strings.Join(o.Reasons, "\n")), ""

@@ -17,6 +17,10 @@ func Markdown(w io.Writer, r Run) error {
 	m.line("%s", cellText(o.Why))
 	m.line("")
 	m.line("%s", cellText(exercised(r)))
+	for _, q := range r.Require {
+		m.line("")
+		m.line("%s", cellText(q.said(r)))
+	}
 	m.verdicts(r, gs)
 	m.figures(r)
 	m.lockMap(r)

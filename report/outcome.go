@@ -136,6 +136,7 @@ func (r Run) whyInconclusive(gs []group, o Outcome) string {
 	if o.LF401 && !r.expects("LF401") {
 		parts = append(parts, "the hazard was not exercised: "+nothingEnded(r.Result.Facts)+" while it was held")
 	}
+	parts = append(parts, r.unmetRequirements()...)
 	for _, u := range r.Unread {
 		parts = append(parts, "could not be read: "+u)
 	}
@@ -231,7 +232,7 @@ func (r Run) butUnproven() string {
 // unexercised is LF401: rules were armed and no lease ended between its grant
 // and its owner's release request.
 func (r Run) unexercised() bool {
-	return len(r.Rules) > 0 && r.Result.Facts.EndedWhileHeld == 0
+	return len(r.Rules) > 0 && r.Result.Facts.EndedWhileHeld == 0 && !r.ownHazard()
 }
 
 func (r Run) expects(code string) bool {

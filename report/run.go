@@ -30,9 +30,10 @@ type Run struct {
 	Gaps        int      // gaps in the record, if more than the judge was told of
 	Blind       []string // blind spots, each in words
 
-	FailOn   []string   // as ParseCodes("fail-on", ...) returns them
-	Expect   []string   // as ParseCodes("expect", ...) returns them
-	Accepted []Accepted // findings that are known
+	FailOn   []string      // as ParseCodes("fail-on", ...) returns them
+	Expect   []string      // as ParseCodes("expect", ...) returns them
+	Accepted []Accepted    // findings that are known
+	Require  []Requirement // what must have been counted, as ParseRequirement returns it
 
 	Seed    uint64
 	Repeat  string        // a shell command that repeats the run; "" when there is none

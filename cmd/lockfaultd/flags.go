@@ -40,6 +40,8 @@ Examples:
   lockfaultd run --stall-after SETNX=800ms -- make integration
   lockfaultd run --counter 'SELECT value FROM counter WHERE id = 1' \
       --freeze-before 'UPDATE(counter)#*/20=ttl+300ms' -- ./service
+  lockfaultd run --freeze-after 'read(counter)#*/20=ttl+300ms' \
+      --require 'lease-expired-while-held>=3' -- make integration
 
 REDIS_URL, DATABASE_URL, REDIS_HOST/REDIS_PORT and PGHOST/PGPORT, where they are
 set, are rewritten for the command so that it connects through lockfaultd.`
@@ -95,6 +97,7 @@ type options struct {
 	timeout   time.Duration
 	expect    cli.StringSlice
 	failOn    string
+	require   cli.StringSlice
 	accept    string
 	junit     string
 }
@@ -183,6 +186,7 @@ func (o *options) runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict", Action: noneEmpty("expect")},
 		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict", Action: notEmpty("fail-on")},
+		&cli.StringSliceFlag{Name: "require", Usage: "a run that does not count this shows nothing (exit 11): `FACT`, such as 'lease-expired-while-held>=1', which rules bring along; repeatable", Destination: &o.require, Category: "verdict", Action: noneEmpty("require")},
 		&cli.StringFlag{Name: "accept", Usage: "do not fail on the known findings in `FILE` (YAML)", Destination: &o.accept, Category: "verdict", Action: notEmpty("accept")},
 		&cli.StringFlag{Name: "junit", Usage: "write the verdicts as JUnit XML to `FILE`", Destination: &o.junit, Category: "verdict", Action: notEmpty("junit")},
 	)

@@ -37,6 +37,7 @@ type wrapped struct {
 	started    time.Time
 	failOn     []string
 	expect     []string
+	required   []report.Requirement
 	accepted   []report.Accepted
 }
 
@@ -88,6 +89,9 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	if w.expect, err = codes("expect", strings.Join(o.expect.Value(), ",")); err != nil {
 		return nil, err
 	}
+	if w.required, err = required(o.require.Value()); err != nil {
+		return nil, err
+	}
 	if w.accepted, err = accepted(o.accept); err != nil {
 		return nil, err
 	}
@@ -108,6 +112,17 @@ func codes(flag, text string) ([]string, error) {
 		return nil, usageError{err}
 	}
 	return list, nil
+}
+
+func required(texts []string) (out []report.Requirement, err error) {
+	for _, text := range texts {
+		q, err := report.ParseRequirement(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		out = append(out, q)
+	}
+	return out, nil
 }
 
 // accepted reads what --accept names; none without it.
@@ -262,6 +277,7 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	r.Unreachable = w.daemon.server.Unreached()
 	r.Unread = w.invariants.unread()
 	r.FailOn, r.Expect, r.Accepted = w.failOn, w.expect, w.accepted
+	r.Require = w.required
 	r.Seed, r.Repeat = w.setup.seed, w.repeat()
 	r.Watching = len(w.setup.rules) == 0
 	r.Elapsed = elapsed
