@@ -132,12 +132,27 @@ var bad = []struct{ rule, want string }{
 	{"freeze-before write=until:next-write,timeout=0s", `--freeze-before: write=until:next-write,timeout=0s: column 32: timeout=0s would wait for nothing, expected more`},
 
 	// Flags.
-	{"hold write=800ms", `--hold: not yet: hold is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"hold-reply write=800ms", `--hold-reply: not yet: hold-reply is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"drop-reply write", `--drop-reply: not yet: drop-reply is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"reset-before write", `--reset-before: not yet: reset-before is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"reset-after write", `--reset-after: not yet: reset-after is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
-	{"lose-key acquire", `--lose-key: not yet: lose-key is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after`},
+	{"lose-key acquire", `--lose-key: not yet: lose-key is not built; expected one of --stall-before, --stall-after, --freeze-before, --freeze-after, --hold, --hold-reply, --drop-reply, --reset-before, --reset-after`},
+	{"kill-backend acquire", `--kill-backend: not yet: kill-backend is not built; expected one of --stall-before, --stall-after, --freeze-before, --freeze-after, --hold, --hold-reply, --drop-reply, --reset-before, --reset-after`},
+
+	// Flags that say all, and those of one connection.
+	{"drop-reply write=800ms", `--drop-reply: write=800ms: column 7: the effect is superfluous: a drop-reply takes no time, expected the rule without it`},
+	{"reset-before write=ttl", `--reset-before: write=ttl: column 7: the effect is superfluous: a reset-before takes no time, expected the rule without it`},
+	{"drop-reply write!", `--drop-reply: write!: column 6: expected "(", "#", "@" or ",", found '!'`},
+	{"drop-reply write(a)#1!", `--drop-reply: write(a)#1!: column 11: expected "@" or ",", found '!'`},
+	{"drop-reply write@5%!", `--drop-reply: write@5%!: column 9: expected ",", found '!'`},
+	{"drop-reply write,timeout=1s", `--drop-reply: write,timeout=1s: column 7: timeout is superfluous: it ends a gate (until:), expected the rule without it`},
+	{"drop-reply write,scope=process", `--drop-reply: write,scope=process: column 13: a drop-reply is of one connection, expected the rule without scope=process`},
+	{"hold write=1s,scope=process", `--hold: write=1s,scope=process: column 16: a hold is of one connection, expected the rule without scope=process`},
+	{"hold-reply tick(1s)=1s", `--hold-reply: tick(1s)=1s: column 1: a tick holds no message that a hold-reply could be about: expected an event such as acquire or write`},
+	{"hold write", `--hold: write: column 6: the effect is missing, expected "=" and a duration such as =800ms`},
+	{"hold refused=1s", `--hold: refused=1s: column 1: a refusal is known only once the server has answered: expected --hold-reply`},
+	{"hold acquire=ttl", `--hold: acquire=ttl: column 9: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --hold-reply`},
+	{"hold acquire=until:lease-expired", `--hold: acquire=until:lease-expired: column 9: there is no lease yet that could expire: expected other conditions, or --hold-reply acquire`},
+	{"reset-before refused", `--reset-before: refused: column 1: a refusal is known only once the server has answered: expected --drop-reply`},
+	{"reset-after refused", `--reset-after: refused: column 1: a refusal is known only once the server has answered: expected --drop-reply`},
+
+	// Unknown ones.
 	{"stal-after SETNX=800ms", `--stal-after: no such rule flag, expected one like --stall-after`},
 
 	// What a terminal should not be shown as it is.

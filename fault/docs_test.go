@@ -15,7 +15,7 @@ func TestDocsCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := regexp.MustCompile(`--((?:stall|freeze)-(?:before|after)) ('[^']*'|[^ ]+=[^ ]+)`)
+	shown := regexp.MustCompile(`--((?:stall|freeze|reset)-(?:before|after)|hold|hold-reply|drop-reply) ('[^']*'|[^ ]+)`)
 	n := 0
 	for line := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(line, "    lockfaultd") {

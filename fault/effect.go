@@ -10,6 +10,9 @@ import (
 
 // effect reads "=" and how long, or until when.
 func (p *parser) effect() (err error) {
+	if !p.rule.Do.lasts() {
+		return p.noneTaken()
+	}
 	if !p.accept("=") {
 		return p.noEffect()
 	}
@@ -29,6 +32,17 @@ func (p *parser) effect() (err error) {
 	return err
 }
 
+// noneTaken refuses an effect where the flag says all.
+func (p *parser) noneTaken() error {
+	switch {
+	case strings.HasPrefix(p.rest(), "="):
+		return p.fail(p.pos+1, "the effect is superfluous: a %s takes no time, expected the rule without it", p.flag)
+	case p.pos < len(p.text) && p.text[p.pos] != ',':
+		return p.fail(p.pos, `expected %s, %s`, p.follow(), p.found())
+	}
+	return nil
+}
+
 func (p *parser) noEffect() error {
 	if p.pos < len(p.text) && p.text[p.pos] != ',' {
 		return p.fail(p.pos, `expected %s, %s`, p.follow(), p.found())
@@ -38,20 +52,25 @@ func (p *parser) noEffect() error {
 
 // follow names what could stand next in the anchor.
 func (p *parser) follow() string {
-	all := []string{`"("`, `"#"`, `"@"`, `"="`}
+	next := []string{`"("`, `"#"`, `"@"`}
 	switch {
-	case p.rule.Chance > 0:
-		return all[3]
-	case p.rule.Select != Selector{} && p.rule.Event == tick:
-		return all[3]
+	case p.rule.Chance > 0, p.rule.Select != Selector{} && p.rule.Event == tick:
+		next = nil
 	case p.rule.Event == tick:
-		return `"#" or "="`
+		next = next[1:2]
 	case p.rule.Select != Selector{}:
-		return `"@" or "="`
+		next = next[2:]
 	case p.rule.Glob != "":
-		return `"#", "@" or "="`
+		next = next[1:]
 	}
-	return `"(", "#", "@" or "="`
+	last := `"="`
+	if !p.rule.Do.lasts() {
+		last = `","`
+	}
+	if len(next) == 0 {
+		return last
+	}
+	return strings.Join(next, ", ") + " or " + last
 }
 
 // lease reads an expression on the ttl.

@@ -87,7 +87,7 @@ func (p *Plan) about(phase Phase, op *lock.Op) []*armed {
 
 // concerns reports whether an op of the shape may be the rule's event.
 func (r *Rule) concerns(s shape) bool {
-	if r.At != s.phase || r.Event == tick || r.Proto != "" && r.Proto != s.proto {
+	if r.side() != s.phase || r.Event == tick || r.Proto != "" && r.Proto != s.proto {
 		return false
 	}
 	switch r.Event {

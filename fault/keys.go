@@ -43,6 +43,10 @@ func (p *parser) scope() error {
 	at := p.pos
 	p.rule.Scope = Scope(p.take(word))
 	switch s := p.rule.Scope; {
+	case p.rule.Do != Freeze && p.rule.Do != Stall:
+		if s != ScopeConn {
+			return p.fail(at, "a %s is of one connection, expected the rule without scope=%s", p.flag, s)
+		}
 	case s == ScopeConn && p.rule.Do == Freeze:
 		return p.fail(at, "only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-%s", p.rule.At)
 	case s == ScopeTree, s == ScopeCgroup && p.rule.Do == Stall:
@@ -108,13 +112,24 @@ func (p *parser) sense() error {
 	if at, ok := p.keyAt["timeout"]; ok && p.rule.Until == "" {
 		return p.fail(at-len("timeout="), "timeout is superfluous: it ends a gate (until:), expected the rule without it")
 	}
-	if p.rule.Event == "refused" && p.rule.At == Before {
-		return p.fail(0, "a refusal is known only once the server has answered: expected --%s-after", p.rule.Do)
+	if p.rule.Event == tick && p.rule.Do != Freeze && p.rule.Do != Stall {
+		return p.fail(0, "a tick holds no message that a %s could be about: expected an event such as acquire or write", p.flag)
+	}
+	if p.rule.Event == "refused" && p.rule.side() == Before {
+		return p.fail(0, "a refusal is known only once the server has answered: expected --%s", p.once())
 	}
 	if err := p.noGate(); err != nil {
 		return err
 	}
 	return p.noGrant()
+}
+
+// once names the flag that does the like once the server has answered.
+func (p *parser) once() string {
+	if p.rule.Do == Reset {
+		return flagOf(Drop, After)
+	}
+	return flagOf(p.rule.Do, After)
 }
 
 // noGate refuses a gate that could never open.
@@ -128,7 +143,7 @@ func (p *parser) noGate() error {
 	case !p.rule.Until.Has(LeaseExpired):
 		return nil
 	case e == "refused", p.rule.At == Before && (e == "acquire" || e == "SETNX"):
-		return p.fail(p.gateAt, "there is no lease yet that could expire: expected other conditions, or --%s-after acquire", p.rule.Do)
+		return p.fail(p.gateAt, "there is no lease yet that could expire: expected other conditions, or --%s acquire", p.once())
 	}
 	return nil
 }
@@ -145,7 +160,7 @@ func (p *parser) noGrant() error {
 	case e == "refused":
 		return p.fail(p.effectAt, "a refused acquire has no lease, so ttl is unknown: %s", then)
 	case p.rule.At == Before && (e == "acquire" || e == "SETNX"):
-		return p.fail(p.effectAt, "before an acquire there is no grant, so ttl is unknown: %s, or --%s-after", then, p.rule.Do)
+		return p.fail(p.effectAt, "before an acquire there is no grant, so ttl is unknown: %s, or --%s", then, p.once())
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // matches reports whether the rule's anchor matches, and under which name the
 // event counts.
 func (r *Rule) matches(phase Phase, op *lock.Op) (string, bool) {
-	if r.At != phase || r.Event == tick || r.Proto != "" && r.Proto != op.Proto {
+	if r.side() != phase || r.Event == tick || r.Proto != "" && r.Proto != op.Proto {
 		return "", false
 	}
 	if !r.means(phase, op) || phase == After && !r.answered(op) {

@@ -66,21 +66,6 @@ func Parse(flag, text string) (Rule, error) {
 	return p.rule, nil
 }
 
-// A Flag is one rule flag.
-type Flag struct {
-	Name  string // without dashes
-	Built bool   // whether Parse accepts it yet
-}
-
-// Flags lists the rule flags in the order in which help shows them.
-func Flags() []Flag {
-	return []Flag{
-		{"stall-before", true}, {"stall-after", true}, {"freeze-before", true}, {"freeze-after", true},
-		{"hold", false}, {"hold-reply", false}, {"drop-reply", false},
-		{"reset-before", false}, {"reset-after", false}, {"lose-key", false},
-	}
-}
-
 type parser struct {
 	flag, text string
 	pos        int // of the next byte to read
@@ -97,17 +82,19 @@ func (p *parser) fail(at int, format string, args ...any) error {
 }
 
 func (p *parser) parseFlag() (Act, Phase, error) {
-	names := []string{}
+	var built, all []string
 	for _, f := range Flags() {
-		names = append(names, f.Name)
 		if f.Name == p.flag && f.Built {
-			do, at, _ := strings.Cut(p.flag, "-")
-			return Act(do), Phase(at), nil
+			return f.Do, f.At, nil
+		}
+		all = append(all, f.Name)
+		if f.Built {
+			built = append(built, "--"+f.Name)
 		}
 	}
-	reason := "no such rule flag, expected one like --" + nearest.Word(p.flag, names)
-	if slices.Contains(names, p.flag) {
-		reason = "not yet: " + p.flag + " is not built; use --stall-before, --stall-after, --freeze-before or --freeze-after"
+	reason := "no such rule flag, expected one like --" + nearest.Word(p.flag, all)
+	if slices.Contains(all, p.flag) {
+		reason = "not yet: " + p.flag + " is not built; expected one of " + strings.Join(built, ", ")
 	}
 	return "", "", &Error{Flag: p.flag, Text: p.text, Offset: -1, Reason: reason}
 }

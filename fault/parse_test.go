@@ -62,6 +62,18 @@ func TestGoodRules(t *testing.T) {
 		{"stall-before", `DEL(a(b)\)\*c,=#@)#7-7=1500us`,
 			Rule{At: Before, Do: Stall, Proto: lock.Redis, Event: "DEL", Glob: `a(b)\)\*c,=#@`, Select: Selector{From: 7, To: 7}, For: Length{Fixed: 1500 * time.Microsecond}, Scope: ScopeConn},
 			`DEL(a(b)\)\*c,=#@)#7=1.5ms`},
+		{"hold", "renew#1=until:lease-expired+next-acquire,scope=conn",
+			Rule{At: Before, Do: Hold, Event: "renew", Select: Selector{From: 1, To: 1}, Until: "lease-expired+next-acquire", Scope: ScopeConn}, "renew#1=until:lease-expired+next-acquire"},
+		{"hold-reply", "acquire(lock:*)=ttl+300ms",
+			Rule{At: After, Do: Hold, Event: "acquire", Glob: "lock:*", For: Length{TTL: true, Fixed: 300 * ms}, Scope: ScopeConn}, ""},
+		{"drop-reply", "refused",
+			Rule{At: After, Do: Drop, Event: "refused", Scope: ScopeConn}, ""},
+		{"drop-reply", "commit(counter)#*/20@5%,max=3,cooldown=1s,name=lost",
+			Rule{At: After, Do: Drop, Proto: lock.Postgres, Event: "commit", Glob: "counter", Select: Selector{Every: 20}, Chance: 5, Scope: ScopeConn, Max: 3, Cooldown: time.Second, Name: "lost"}, ""},
+		{"reset-before", "SETNX#1",
+			Rule{At: Before, Do: Reset, Proto: lock.Redis, Event: "SETNX", Select: Selector{From: 1, To: 1}, Scope: ScopeConn}, ""},
+		{"reset-after", "write",
+			Rule{At: After, Do: Reset, Proto: lock.Postgres, Event: "write", Scope: ScopeConn}, ""},
 		{"stall-after", "COMMIT(counter)#1=ttl+0s",
 			Rule{At: After, Do: Stall, Proto: lock.Postgres, Event: "COMMIT", Glob: "counter", Select: Selector{From: 1, To: 1}, For: Length{TTL: true}, Scope: ScopeConn}, "COMMIT(counter)#1=ttl"},
 	} {
@@ -97,9 +109,9 @@ func again(t interface{ Fatalf(string, ...any) }, r Rule) {
 
 func TestStringParses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		flag := rapid.SampledFrom([]string{"stall-before", "stall-after", "freeze-before", "freeze-after"}).Draw(t, "flag")
-		text := genRule().Draw(t, "text")
-		r, err := Parse(flag, text)
+		flag := rapid.SampledFrom(Flags()).Filter(func(f Flag) bool { return f.Built }).Draw(t, "flag")
+		text := genRule(flag.Do).Draw(t, "text")
+		r, err := Parse(flag.Name, text)
 		if err != nil {
 			if strings.Contains(err.Error(), "no grant") || strings.Contains(err.Error(), "ttl is unknown") ||
 				strings.Contains(err.Error(), "a refusal is known only") {
@@ -112,7 +124,7 @@ func TestStringParses(t *testing.T) {
 }
 
 // genRule writes rules by the grammar, each production on its own.
-func genRule() *rapid.Generator[string] {
+func genRule(do Act) *rapid.Generator[string] {
 	pick := func(s ...string) *rapid.Generator[string] { return rapid.SampledFrom(s) }
 	dur := rapid.Custom(func(t *rapid.T) string {
 		d := rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "d")
@@ -128,9 +140,16 @@ func genRule() *rapid.Generator[string] {
 		if rapid.Bool().Draw(t, "chance") {
 			s += "@" + number.Draw(t, "p") + "%"
 		}
-		s += "=" + pick(dur.Draw(t, "for"), "ttl", "ttl*"+number.Draw(t, "times"), "ttl+"+dur.Draw(t, "more"),
+		effect := "=" + pick(dur.Draw(t, "for"), "ttl", "ttl*"+number.Draw(t, "times"), "ttl+"+dur.Draw(t, "more"),
 			"ttl-"+dur.Draw(t, "less"), "ttl+"+number.Draw(t, "percent")+"%", "ttl-"+number.Draw(t, "lessp")+"%").Draw(t, "effect")
-		for _, key := range rapid.Permutation([]string{"scope=process", "max=3", "cooldown=" + dur.Draw(t, "cool"), "name=a-b.c"}).Draw(t, "keys") {
+		if do.lasts() {
+			s += effect
+		}
+		keys := []string{"max=3", "cooldown=" + dur.Draw(t, "cool"), "name=a-b.c"}
+		if do == Stall || do == Freeze {
+			keys = append(keys, "scope=process")
+		}
+		for _, key := range rapid.Permutation(keys).Draw(t, "keys") {
 			if rapid.Bool().Draw(t, "key") {
 				s += "," + key
 			}

@@ -38,6 +38,7 @@ type Moment struct {
 // A Decision is what to do at a moment. The zero Decision lets it pass.
 type Decision struct {
 	Act       Act
+	At        Phase         // on which side of the op it is done
 	Injection uint64        // from 1, in the order of the decisions; Ended takes it
 	Rule      int           // place in the plan's list, from 0
 	RuleText  string        // Rule.Text
@@ -203,7 +204,7 @@ func (p *Plan) fire(r *armed, t target, name string, n int) Decision {
 	r.active++
 	r.fired++
 	return Decision{
-		Act: r.Do, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name,
+		Act: r.Do, At: r.At, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name,
 		For: p.lasts(r, t.ttl), Until: r.Until, Scope: r.Scope, Actor: t.actor, Matched: name, Ordinal: n,
 	}
 }

@@ -65,7 +65,7 @@ func TestDecisionTellsEverything(t *testing.T) {
 	m.TTL = 500 * ms
 	got := p.Decide(m, 10)
 	want := Decision{
-		Act: Freeze, Injection: 1, Rule: 1, RuleText: "--freeze-after read(counter)=ttl+300ms,scope=cgroup,name=late",
+		Act: Freeze, At: After, Injection: 1, Rule: 1, RuleText: "--freeze-after read(counter)=ttl+300ms,scope=cgroup,name=late",
 		Name: "late", For: 800 * ms, Scope: ScopeCgroup, Actor: "A1", Matched: "counter", Ordinal: 1,
 	}
 	if got != want {
@@ -125,6 +125,14 @@ func TestWhatMatches(t *testing.T) {
 		{"stall-before SETNX=1s", after(acquire("SET", lock.Granted)), "no"},
 		{"stall-after SETNX=1s", after(plain), "no"},
 		{"stall-after SETNX=1s", after(many), "no"},
+		{"drop-reply acquire", after(acquire("SETNX", lock.Granted)), "lock:c"},
+		{"drop-reply acquire", after(acquire("SETNX", lock.Refused)), "no"},
+		{"drop-reply acquire", before(acquire("SETNX", lock.Pending)), "no"},
+		{"hold-reply acquire=1s", after(acquire("SETNX", lock.Granted)), "lock:c"},
+		{"hold acquire=1s", before(acquire("SETNX", lock.Pending)), "lock:c"},
+		{"reset-before acquire", before(acquire("SETNX", lock.Pending)), "lock:c"},
+		{"reset-after acquire", before(acquire("SETNX", lock.Pending)), "lock:c"},
+		{"reset-after acquire", after(acquire("SETNX", lock.Granted)), "no"},
 		{"stall-after acquire(42)=1s", after(advisory), "42"},
 		{"stall-after acquire(43)=1s", after(advisory), "no"},
 		{"stall-after WAIT=1s", after(redisOp(lock.Other, "WAIT", "", lock.Done)), ""},

@@ -18,16 +18,6 @@ const (
 	After  Phase = "after"
 )
 
-// An Act is what a decision does.
-type Act string
-
-// The acts. The zero Act lets the message pass.
-const (
-	Pass   Act = ""
-	Stall  Act = "stall"  // both directions wait
-	Freeze Act = "freeze" // the process stops
-)
-
 // A Scope is how much an act covers.
 type Scope string
 
@@ -140,7 +130,7 @@ func (l Length) String() string {
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // Flag returns the name of the flag that makes this rule, without dashes.
-func (r Rule) Flag() string { return string(r.Do) + "-" + string(r.At) }
+func (r Rule) Flag() string { return flagOf(r.Do, r.At) }
 
 // String returns the rule's text in its shortest spelling, without the flag.
 func (r Rule) String() string {
@@ -150,7 +140,9 @@ func (r Rule) String() string {
 	if r.Chance > 0 {
 		b.WriteString("@" + decimal(r.Chance) + "%")
 	}
-	b.WriteString("=" + r.effect())
+	if r.Do.lasts() {
+		b.WriteString("=" + r.effect())
+	}
 	if r.Scope != defaultScope(r.Do, r.Event) {
 		b.WriteString(",scope=" + string(r.Scope))
 	}
@@ -192,8 +184,8 @@ func (r Rule) anchor() string {
 
 // A stall by the clock has no connection to wait on, so it covers the process.
 func defaultScope(do Act, event string) Scope {
-	if do == Stall && event != tick {
-		return ScopeConn
+	if do == Freeze || event == tick {
+		return ScopeProcess
 	}
-	return ScopeProcess
+	return ScopeConn
 }

@@ -87,6 +87,9 @@ func isClosed(c <-chan struct{}) bool {
 // hears of that.
 func (d *driver) pump(ctx context.Context, y *way) {
 	err := d.copy(ctx, y)
+	if errors.Is(err, errCut) {
+		return
+	}
 	if sink := (*sinkError)(nil); errors.As(err, &sink) {
 		// A client may have to be rid of its requests before it reads what the
 		// upstream said before it ended.
@@ -150,12 +153,18 @@ func (y *way) wasReset(ctx context.Context) bool {
 // would make an end of what was cut off.
 func (d *driver) leave(ctx context.Context, to net.Conn, reset bool) {
 	settle(ctx, to)
-	to = transport(to)
-	if l, ok := to.(interface{ SetLinger(sec int) error }); ok && reset {
+	if reset {
+		resets(to)
+	}
+	transport(to).Close()
+	d.halt()
+}
+
+// resets makes the close of a connection a reset.
+func resets(c net.Conn) {
+	if l, ok := transport(c).(interface{ SetLinger(sec int) error }); ok {
 		_ = l.SetLinger(0)
 	}
-	to.Close()
-	d.halt()
 }
 
 // settle waits until the other end of a connection has what was written to it.

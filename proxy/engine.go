@@ -123,6 +123,7 @@ func (e *Engine) Closed(c *conn, now lock.Instant) uint64 {
 	e.seq++
 	e.ledger.Closed(c.id, now)
 	e.left(c, now)
+	e.uncut(c, now)
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
 	e.forgetActor(c.actor)

@@ -7,6 +7,7 @@ import "sync"
 type Gate struct {
 	once sync.Once
 	done chan struct{}
+	cut  *injection // not nil: nothing waits here, both connections are reset
 }
 
 func newGate() *Gate { return &Gate{done: make(chan struct{})} }

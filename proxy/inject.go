@@ -50,8 +50,11 @@ func (e *Engine) inject(in *injection, now lock.Instant) *Gate {
 }
 
 func (e *Engine) begin(in *injection, now lock.Instant) *Gate {
-	if in.Act == fault.Freeze {
+	switch in.Act {
+	case fault.Freeze:
 		return e.freeze(in)
+	case fault.Drop, fault.Reset:
+		return e.cut(in)
 	}
 	return e.stall(in, now)
 }
@@ -75,9 +78,13 @@ func (e *Engine) stall(in *injection, now lock.Instant) *Gate {
 	return in.gate
 }
 
-// reach lists the connections that a stall holds.
+// reach lists the connections that a stall holds in both directions. What a hold keeps waits at its gate
+// alone.
 func (e *Engine) reach(in *injection) []*conn {
-	if in.Scope == fault.ScopeConn {
+	switch {
+	case in.Act == fault.Hold:
+		return nil
+	case in.Scope == fault.ScopeConn:
 		return []*conn{in.conn}
 	}
 	out := make([]*conn, 0, len(in.actor.conns))
@@ -177,11 +184,19 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 	e.finish(in, now, outcome, reason)
 }
 
+// side is on which side of its op an injection is done.
+func (in *injection) side() fault.Phase {
+	if in.Act == fault.Reset {
+		return in.At // it was decided before
+	}
+	return in.phase
+}
+
 func (e *Engine) finish(in *injection, now lock.Instant, outcome, reason string) {
 	e.plan.Ended(in.Injection, now)
 	h := history.Injection{
 		ID: in.Injection, Rule: in.RuleText, Name: in.Name, Matched: in.Matched,
-		Effect: string(in.Act), Phase: string(in.phase), Scope: string(in.Scope),
+		Effect: string(in.Act), Phase: string(in.side()), Scope: string(in.Scope),
 		Actor: in.actor.Label, For: in.For, At: in.at, Confirmed: in.confirmed, Ended: now,
 		Outcome: outcome, Reason: reason, Section: in.section,
 	}

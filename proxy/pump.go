@@ -141,6 +141,9 @@ func (d *driver) record(dir Direction) {
 // is forwarded from a client that has gone by then, unless it waited only for a
 // witness.
 func (d *driver) wait(ctx context.Context, y *way, step Step) error {
+	if step.Gate.cut != nil {
+		return d.sever(ctx, step.Gate.cut)
+	}
 	var enough <-chan time.Time
 	if step.Patience > 0 {
 		t := time.NewTimer(step.Patience)

@@ -213,6 +213,9 @@ func (s *Session) advance(f *flow, now lock.Instant) Step {
 		if !f.decided {
 			if g := s.decide(f, m, now); g != nil {
 				f.marks = f.marks[i:]
+				if g.cut != nil && g.cut.sends() {
+					return s.last(f, g, now)
+				}
 				return f.cut(m.Start, Step{Gate: g, Patience: s.patience(f)})
 			}
 		}

@@ -58,12 +58,13 @@ var ruleFlags = []struct{ name, usage string }{
 	{"stall-after", "stall the connection when the server has answered `RULE`, before the reply goes on"},
 	{"freeze-before", "freeze the client's process before its request `RULE` goes to the server"},
 	{"freeze-after", "freeze the client's process when the server has answered `RULE`, before the reply reaches it"},
-	{"hold", "`RULE`: not built yet"},
-	{"hold-reply", "`RULE`: not built yet"},
-	{"drop-reply", "`RULE`: not built yet"},
-	{"reset-before", "`RULE`: not built yet"},
-	{"reset-after", "`RULE`: not built yet"},
+	{"hold", "hold the request `RULE` and what follows it on its connection; replies go on"},
+	{"hold-reply", "hold the reply `RULE` and what follows it on its connection; requests go on"},
+	{"drop-reply", "lose the reply `RULE`: the server did it, and the connection is reset before the client hears"},
+	{"reset-before", "reset the connection before the request `RULE` goes to the server"},
+	{"reset-after", "reset the connection when the request `RULE` has gone to the server, before it answers"},
 	{"lose-key", "`RULE`: not built yet"},
+	{"kill-backend", "`RULE`: not built yet"},
 }
 
 // A typed rule is a flag as the user wrote it.

@@ -81,11 +81,10 @@ func (r *reader) refused(err error, t *flagText, do ast.Node) {
 	}
 }
 
-// flag names the rule flag of do and at, and the node to blame for it. The
-// flags that have no sides are not built yet, and fault says so.
+// flag names the rule flag of do and at, and the node to blame for it.
 func (r *reader) flag(m, on mapping) (ast.Node, string) {
 	do := r.need(m, "do")
-	flag := r.oneOf(do, "stall", "freeze", "hold", "hold-reply", "drop-reply", "reset", "lose-key")
+	flag := r.oneOf(do, "stall", "freeze", "hold", "hold-reply", "drop-reply", "reset", "lose-key", "kill-backend")
 	at := m.get("at")
 	switch flag {
 	case "stall", "freeze", "reset":
@@ -97,6 +96,9 @@ func (r *reader) flag(m, on mapping) (ast.Node, string) {
 			phase = r.oneOf(at, "before", "after")
 		}
 		return do, flag + "-" + phase
+	}
+	if at != nil {
+		r.fail(at, "at is superfluous: %s says on which side of the event it is, expected the rule without it", flag)
 	}
 	return do, flag
 }
@@ -201,7 +203,7 @@ func (r *reader) only(m mapping, fields ...string) (n ast.Node, field string) {
 // effect reads for, or until and its list of conditions.
 func (r *reader) effect(t *flagText, m mapping, flag string) {
 	n, field := r.only(m, "for", "until")
-	waits := strings.HasPrefix(flag, "stall") || strings.HasPrefix(flag, "freeze")
+	waits := strings.HasPrefix(flag, "stall") || strings.HasPrefix(flag, "freeze") || strings.HasPrefix(flag, "hold")
 	switch {
 	case n == nil && waits:
 		r.fail(m.node, "the field for is missing, expected a duration such as for: 800ms")

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -95,6 +97,7 @@ type Conn struct {
 	in, out *buffer
 	local   net.Addr
 	remote  net.Addr
+	resets  atomic.Bool
 }
 
 var errNoDeadlines = errors.New("set deadline: not supported in memory")
@@ -125,8 +128,17 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
+// SetLinger makes Close a reset, with 0 as for a TCP connection. It cannot linger.
+func (c *Conn) SetLinger(sec int) error {
+	c.resets.Store(sec == 0)
+	return nil
+}
+
 // Close ends both streams.
 func (c *Conn) Close() error {
+	if c.resets.Load() {
+		c.out.reset()
+	}
 	c.out.end()
 	c.in.drop()
 	return nil
@@ -148,6 +160,7 @@ type buffer struct {
 	changed *sync.Cond
 	data    []byte
 	eof     bool
+	broken  bool // the eof is a reset
 	dropped bool
 }
 
@@ -165,6 +178,9 @@ func (b *buffer) read(p []byte) (int, error) {
 	}
 	if b.dropped {
 		return 0, net.ErrClosed
+	}
+	if len(b.data) == 0 && b.broken {
+		return 0, syscall.ECONNRESET
 	}
 	if len(b.data) == 0 {
 		return 0, io.EOF
@@ -190,6 +206,13 @@ func (b *buffer) end() {
 	defer b.mu.Unlock()
 	b.eof = true
 	b.changed.Broadcast()
+}
+
+// reset makes the end that follows a reset, unless there was an orderly one.
+func (b *buffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = b.broken || !b.eof
 }
 
 func (b *buffer) drop() {

@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/internal/wire"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// errCut is that a rule has reset both connections of a session.
+var errCut = errors.New("reset by a rule")
+
+// cut has both connections of a session reset where a gate would have its message wait; e.mu is held.
+func (e *Engine) cut(in *injection) *Gate {
+	in.gate = newGate()
+	in.gate.cut = in
+	e.active = append(e.active, in)
+	return in.gate
+}
+
+// sends reports whether the message at hand goes on before the connections are reset.
+func (in *injection) sends() bool { return in.Act == fault.Reset && in.At == fault.After }
+
+// Cut tells that the connections were reset at the instant now; gone, that the client had closed
+// its end before, so that it never knew.
+func (e *Engine) Cut(in *injection, gone bool, now lock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.pending(in) {
+		return
+	}
+	if gone {
+		e.end(in, now, "client-gave-up", "the client closed the connection before it was reset")
+		return
+	}
+	in.confirmed = now
+	e.end(in, now, "landed", "")
+}
+
+func (e *Engine) pending(in *injection) bool {
+	for _, a := range e.active {
+		if a == in {
+			return true
+		}
+	}
+	return false
+}
+
+// uncut ends what was to reset a session that has ended without it.
+func (e *Engine) uncut(c *conn, now lock.Instant) {
+	for _, in := range append([]*injection(nil), e.active...) {
+		if in.conn == c && in.gate.cut != nil {
+			e.end(in, now, "client-gave-up", "the connection ended before it was reset")
+		}
+	}
+}
+
+// last lets the mark at hand go on, with what else its message holds and what was read up to the
+// next one, and nothing behind that.
+func (s *Session) last(f *flow, g *Gate, now lock.Instant) Step {
+	start := f.marks[0].Start
+	s.pass(f, f.marks[0], now)
+	f.marks = f.marks[1:]
+	for len(f.marks) > 0 && f.marks[0].Start == start && f.marks[0].Kind == wire.Request {
+		if m := f.marks[0]; s.engine.Cares(m.Op) {
+			s.engine.Request(s.conn, m.Op, false, now)
+		}
+		s.pass(f, f.marks[0], now)
+		f.marks = f.marks[1:]
+	}
+	f.known, f.decided = false, false
+	end := f.clear
+	if len(f.marks) > 0 {
+		end = f.marks[0].Start
+	}
+	return f.cut(end, Step{Gate: g})
+}
+
+// sever resets both connections, the server's first, once each has what was written to it.
+func (d *driver) sever(ctx context.Context, in *injection) error {
+	gone := d.conn.peer.gone()
+	settle(ctx, d.client)
+	settle(ctx, d.upstream)
+	// Both before either is closed: the other direction closes what it finds at its end.
+	resets(d.client)
+	resets(d.upstream)
+	transport(d.upstream).Close()
+	transport(d.client).Close()
+	d.session.engine.Cut(in, gone, d.clock())
+	d.halt()
+	return errCut
+}
