@@ -33,6 +33,7 @@ type Entry struct {
 	Actor      *Actor
 	Op         *lock.Op // the reader's from then on
 	Injection  *Injection
+	Turn       *Turn
 	End        *End
 	Gap        *Gap
 	Clock      *Clock
@@ -66,6 +67,8 @@ func (s *scanner) entry(b []byte, n int) (e Entry, err error) {
 		e.Actor, err = decode[Actor](b)
 	case "injection":
 		e.Injection, err = decode[Injection](b)
+	case "turn":
+		e.Turn, err = decode[Turn](b)
 	case "end":
 		e.End, err = decode[End](b)
 	case "gap":
@@ -96,6 +99,8 @@ func (h *History) add(e Entry) {
 		h.Actors = append(h.Actors, *e.Actor)
 	case e.Injection != nil:
 		h.Injections = append(h.Injections, *e.Injection)
+	case e.Turn != nil:
+		h.Turns = append(h.Turns, *e.Turn)
 	case e.End != nil:
 		h.Ends = append(h.Ends, *e.End)
 	case e.Gap != nil:

@@ -82,6 +82,17 @@ type Met struct {
 	Op        uint64       `json:"op,omitempty"` // the Seq of what brought it about
 }
 
+// A Turn is a request of another that waited behind an injection's op when its gate had opened.
+type Turn struct {
+	Injection uint64       `json:"injection"`
+	Op        uint64       `json:"op"` // its Seq
+	Session   uint64       `json:"session"`
+	Actor     string       `json:"actor,omitempty"`
+	At        lock.Instant `json:"at"`
+	Ended     lock.Instant `json:"ended"`
+	Cut       string       `json:"cut,omitempty"` // what it was let go for although that op had no answer
+}
+
 // An End is the end of a session.
 type End struct {
 	Session uint64       `json:"session"`
@@ -150,6 +161,7 @@ type History struct {
 	Actors     []Actor
 	Ops        []*lock.Op
 	Injections []Injection
+	Turns      []Turn
 	Ends       []End
 	Gaps       []Gap
 	Clocks     []Clock

@@ -47,6 +47,14 @@ func (w *Writer) Injection(i Injection) {
 	}{"injection", i})
 }
 
+// Turn appends a request that waited behind an injection's op.
+func (w *Writer) Turn(t Turn) {
+	w.put(struct {
+		Type string `json:"type"`
+		Turn
+	}{"turn", t})
+}
+
 // Actor appends what is known of a process.
 func (w *Writer) Actor(a Actor) {
 	w.put(struct {

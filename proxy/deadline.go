@@ -25,10 +25,8 @@ func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 			next, ok = due, true
 		}
 	}
-	for _, s := range e.settlings {
-		if !ok || s.until < next {
-			next, ok = s.until, true
-		}
+	if turn := e.nextTurn(); turn != lock.Never && (!ok || turn < next) {
+		next, ok = turn, true
 	}
 	return next, ok
 }
@@ -45,7 +43,7 @@ func (e *Engine) Advance(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lapse(now)
-	e.unsettle(func(s *settling) bool { return s.until <= now })
+	e.letTurns(now)
 	for _, in := range e.due(now) {
 		if in.Act == fault.Freeze {
 			e.letGo(in, now)
@@ -118,7 +116,7 @@ func (e *Engine) Disarm(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rules = false
-	e.unsettle(func(*settling) bool { return true })
+	e.unsettle(atEnd, now, func(*settling) bool { return true })
 	for _, in := range slices.Clone(e.active) {
 		switch {
 		case in.Act != fault.Freeze:

@@ -28,6 +28,7 @@ type Engine struct {
 
 	active    []*injection
 	settlings []*settling
+	turned    []history.Turn
 	gated     atomic.Bool     // an injection has had a gate
 	signals   map[string]bool // given, and no gate has waited for them yet
 
@@ -56,6 +57,7 @@ type conn struct {
 	later atomic.Pointer[Gate] // requests wait here
 	// stalled is until when; behind the engine's mutex.
 	stalled lock.Instant
+	begun   bool // the request at hand is of what its session has begun before; set by that
 	peer    Peer
 }
 
@@ -70,6 +72,9 @@ type Peer struct {
 
 	// Unread tells whether something that was sent to it is known not to have been read; may be nil.
 	Unread func() bool
+
+	// Working tells whether it has begun what it has not ended, such as a transaction; may be nil.
+	Working func() bool
 }
 
 func (p Peer) gone() bool { return p.Gone != nil && p.Gone() }
@@ -127,14 +132,14 @@ func (e *Engine) Closed(c *conn, now lock.Instant) uint64 {
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
 	e.forgetActor(c.actor)
-	e.unsettle(func(s *settling) bool { return s.in.conn == c })
+	e.unturn(c, now)
 	return e.seq
 }
 
 // Request takes an op whose request has been read and decides the moment before
 // it. A gate means that the op's bytes wait until it opens; with again, Before
-// has to be asked then, since something had to be known first. holdable is
-// false when the bytes have gone already.
+// has to be asked then, since something had to be known, or to be done, first.
+// holdable is false when the bytes have gone already.
 func (e *Engine) Request(c *conn, op *lock.Op, holdable bool, now lock.Instant) (g *Gate, again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,17 +156,21 @@ func (e *Engine) Request(c *conn, op *lock.Op, holdable bool, now lock.Instant) 
 	if g := e.baseline(op); g != nil {
 		return g, true
 	}
+	return e.before(c, op, now)
+}
+
+// Before decides the moment before an op that Request, or Before, has put off.
+func (e *Engine) Before(c *conn, op *lock.Op, now lock.Instant) (g *Gate, again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.before(c, op, now)
+}
+
+func (e *Engine) before(c *conn, op *lock.Op, now lock.Instant) (g *Gate, again bool) {
 	if g := e.orderly(c, op, now); g != nil {
 		return g, true
 	}
 	return e.moment(c, fault.Before, op, now), false
-}
-
-// Before decides the moment before an op that Request has put off.
-func (e *Engine) Before(c *conn, op *lock.Op, now lock.Instant) *Gate {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.moment(c, fault.Before, op, now)
 }
 
 // Reply takes an op whose reply has been read, applies it to the ledger and
@@ -173,7 +182,7 @@ func (e *Engine) Reply(c *conn, op *lock.Op, holdable bool, now lock.Instant) *G
 	op.ReplySeq = e.seq
 	e.clocks.place(op) // of a script the end may be known only now
 	e.ledger.Reply(op)
-	e.heard(op, now)
+	e.heard(c, op, now)
 	if op.Outcome == lock.Granted || op.Kind == lock.Store {
 		e.busy.Store(true)
 	}

@@ -68,7 +68,7 @@ func TestWriteWaitsForTheFirstReading(t *testing.T) {
 	if !g.Opened() {
 		t.Error("the gate is closed although the reading was taken")
 	}
-	if g := e.Before(c, op, 20); g == nil || g.Opened() {
+	if g, _ := e.Before(c, op, 20); g == nil || g.Opened() {
 		t.Error("the rule about the write was forgotten")
 	}
 	if g, _ := e.Request(c, &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, SQL: &lock.Statement{Table: "counter"}}, true, 30); g != nil {

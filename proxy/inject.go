@@ -179,7 +179,7 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 		in.over.Open()
 	}
 	if in.phase == fault.After || outcome == "client-gave-up" || outcome == "refused" {
-		e.unsettle(func(s *settling) bool { return s.in == in })
+		e.unsettle("", now, func(s *settling) bool { return s.in == in })
 	}
 	e.finish(in, now, outcome, reason)
 }
@@ -228,7 +228,7 @@ func (e *Engine) Released(in *injection, gone bool, now lock.Instant) {
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.active) == 0 && len(e.orders) == 0 && len(e.finished) == 0
+	return len(e.active) == 0 && len(e.orders) == 0 && len(e.finished) == 0 && len(e.turned) == 0
 }
 
 // Take returns the orders and the ended injections since the last call.

@@ -155,6 +155,11 @@ func (r *Record) Injection(in history.Injection) {
 	r.add(entry{other: func(w *history.Writer) { w.Injection(in) }}, in.Ended)
 }
 
+// Turn records a request that has waited behind a held op.
+func (r *Record) Turn(t history.Turn) {
+	r.add(entry{other: func(w *history.Writer) { w.Turn(t) }}, t.Ended)
+}
+
 // Clock records a look at an upstream's clock.
 func (r *Record) Clock(c history.Clock) {
 	r.add(entry{other: func(w *history.Writer) { w.Clock(c) }}, c.At)

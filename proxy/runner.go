@@ -35,6 +35,7 @@ type Runner struct {
 	Freezer  Freezer
 	Clock    func() lock.Instant
 	Injected func(history.Injection)                              // told of each injection when it has ended
+	Turned   func(history.Turn)                                   // told of each request that has waited behind a held op
 	Vain     func(fault.Vain)                                     // told of each wait for what cannot come about
 	Baseline func(ctx context.Context, table string) (again bool) // reads the invariants of a table before its first write
 	Blocked  Blocked                                              // tells who waits for a row's lock
@@ -95,6 +96,11 @@ func (r *Runner) carryOut(ctx context.Context) {
 	for _, v := range r.Engine.Vain() {
 		if r.Vain != nil {
 			r.Vain(v)
+		}
+	}
+	for _, t := range r.Engine.Turns() {
+		if r.Turned != nil {
+			r.Turned(t)
 		}
 	}
 	for _, in := range ended {

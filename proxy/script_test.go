@@ -172,7 +172,7 @@ func inOrder(text string) []string {
 			Seq, ID, Session int
 		}
 		_ = json.Unmarshal([]byte(line), &l)
-		return slices.Index([]string{"header", "actor", "op", "injection", "end"}, l.Type), l.Seq + l.ID
+		return slices.Index([]string{"header", "actor", "op", "injection", "turn", "end"}, l.Type), l.Seq + l.ID
 	}
 	slices.SortStableFunc(lines, func(a, b string) int {
 		at, an := key(a)
@@ -244,6 +244,12 @@ func (s *stage) do(f []string) error {
 		return s.write(s.ends[f[1]].client, multibulk(f[2:]))
 	case "query":
 		return s.messages(s.ends[f[1]].client, &pgproto3.Query{String: rest(2)})
+	case "execute":
+		return s.messages(s.ends[f[1]].client, &pgproto3.Parse{Query: rest(2)}, &pgproto3.Bind{}, &pgproto3.Execute{})
+	case "sync":
+		return s.messages(s.ends[f[1]].client, &pgproto3.Sync{})
+	case "done":
+		return s.messages(s.ends[f[1]].upstream, &pgproto3.ParseComplete{}, &pgproto3.BindComplete{}, &pgproto3.CommandComplete{CommandTag: []byte(rest(2))})
 	case "reply":
 		return s.write(s.ends[f[1]].upstream, unescape(rest(2)))
 	case "tag":
@@ -324,13 +330,13 @@ func (s *stage) open() error {
 			wants := func(verb string) bool { return plan.Wants(r.Protocol, verb) }
 			if r.Protocol == lock.Postgres {
 				t := pgwire.NewTracker(pgwire.Options{Session: session, Hash: hash, Statements: cache, Wants: wants})
-				return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID}
+				return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID, Working: t.Working}
 			}
 			t := resp.NewTracker(resp.Options{Session: session, Hash: hash, Scripts: scripts, Wants: wants})
 			return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 		},
 	}
-	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Blocked: s, Injected: s.record.Injection, Vain: func(v fault.Vain) {
+	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Blocked: s, Injected: s.record.Injection, Turned: s.record.Turn, Vain: func(v fault.Vain) {
 		s.say("in vain: %s: %s: %s", v.Rule, v.Name, v.Why)
 	}}
 	s.wait.Go(func() { runner.Run(s.ctx) })

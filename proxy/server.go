@@ -50,6 +50,7 @@ type Tracker struct {
 	wire.Tracker
 	ClientName func() string // nil: nobody says
 	Backend    func() int32  // the number of the Postgres backend; nil: it is none
+	Working    func() bool   // whether it has begun what it has not ended; nil: it never has
 	Ended      func()        // told when the session has ended; may be nil
 }
 
@@ -153,7 +154,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	s.live.Add(1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket), Upstream: r.Upstream, Backend: t.Backend})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket), Upstream: r.Upstream, Backend: t.Backend, Working: t.Working})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)

@@ -258,12 +258,7 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 		if !s.engine.Cares(m.Op) {
 			return nil
 		}
-		if f.known {
-			return s.engine.Before(s.conn, m.Op, now)
-		}
-		g, again := s.engine.Request(s.conn, m.Op, m.Start < m.End, now)
-		f.known, f.decided = true, !again
-		return g
+		return s.ask(f, m, now)
 	case wire.Reply:
 		// Without F the request is still held: the server speaks unasked.
 		if m.Op.Seq == 0 || m.Op.F == 0 {
@@ -276,6 +271,20 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 		s.blind(m.Reason)
 	}
 	return nil
+}
+
+// ask has the engine decide the moment before a request.
+func (s *Session) ask(f *flow, m wire.Mark, now lock.Instant) *Gate {
+	s.conn.begun = m.Begun
+	var g *Gate
+	var again bool
+	if f.known {
+		g, again = s.engine.Before(s.conn, m.Op, now)
+	} else {
+		g, again = s.engine.Request(s.conn, m.Op, m.Start < m.End, now)
+	}
+	f.known, f.decided = true, !again
+	return g
 }
 
 func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {

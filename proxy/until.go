@@ -1,21 +1,10 @@
 package proxy
 
 import (
-	"slices"
-
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
-
-// A settling is what follows when a gate has opened: until the held op has its answer, the order at
-// the servers is fixed and not raced for, so what others begin waits. What they have begun goes on,
-// and nobody waits past his own lease.
-type settling struct {
-	in    *injection
-	gate  *Gate
-	until lock.Instant
-}
 
 // listen gives an injection that has a gate what it waits for; e.mu is held.
 func (e *Engine) listen(in *injection) {
@@ -40,8 +29,8 @@ func (e *Engine) subject(op *lock.Op) (lock.LockID, lock.TermID) {
 	return lock.LockID{}, 0
 }
 
-// heard tells every gate of an op that was answered.
-func (e *Engine) heard(op *lock.Op, now lock.Instant) {
+// heard tells every gate of an op that was answered on a connection.
+func (e *Engine) heard(c *conn, op *lock.Op, now lock.Instant) {
 	if !e.gated.Load() {
 		return
 	}
@@ -53,7 +42,8 @@ func (e *Engine) heard(op *lock.Op, now lock.Instant) {
 			e.opened(in, now)
 		}
 	}
-	e.settled(op)
+	e.settled(op, now)
+	e.reckon(c.actor, now)
 }
 
 // within returns which term of a wait's lock an op belongs to: the wait's own, another, or none.
@@ -111,62 +101,11 @@ func (e *Engine) opened(in *injection, now lock.Instant) {
 		return
 	}
 	in.opened = now
-	e.settlings = append(e.settlings, &settling{in: in, gate: newGate(), until: e.bound(in, now)})
+	e.settle(in, now)
 	if in.confirmed != 0 {
 		in.ends = now
 	}
 	e.kick()
-}
-
-// bound is how long the others may wait: a fifth of each holder's lease has to be left.
-func (e *Engine) bound(in *injection, now lock.Instant) lock.Instant {
-	until := now.Add(in.For)
-	for _, t := range e.ledger.Terms() {
-		if t.Open() && t.Lock == in.wait.Lock() && t.ID != in.wait.Own() && t.LeaseEnd.Latest != lock.Never {
-			until = min(until, t.LeaseEnd.Earliest.Add(-t.Lasts()/5))
-		}
-	}
-	return until
-}
-
-// orderly returns the gate of a request that must not overtake a held op, or nil.
-func (e *Engine) orderly(c *conn, op *lock.Op, now lock.Instant) *Gate {
-	for _, s := range e.settlings {
-		if now < s.until && c != s.in.conn && !(s.in.Act == fault.Freeze && c.actor == s.in.actor) && e.begins(op, s.in.wait) {
-			return s.gate
-		}
-	}
-	return nil
-}
-
-// begins reports whether an op begins something: it asks for the lock, or is the first statement of a
-// session that is in no transaction. Everything else goes on, or row locks would wait for each other.
-func (e *Engine) begins(op *lock.Op, w *fault.Wait) bool {
-	switch op.Kind {
-	case lock.Acquire:
-		return e.ledger.LockOf(op) == w.Lock()
-	case lock.Begin:
-		return true
-	case lock.Read, lock.Write:
-		return op.Implicit
-	}
-	return false
-}
-
-// settled ends what the answer of a held op ends.
-func (e *Engine) settled(op *lock.Op) {
-	e.unsettle(func(s *settling) bool { return s.in.op == op && s.in.phase == fault.Before })
-}
-
-// unsettle lets go those who wait for certain injections.
-func (e *Engine) unsettle(which func(*settling) bool) {
-	e.settlings = slices.DeleteFunc(e.settlings, func(s *settling) bool {
-		if !which(s) {
-			return false
-		}
-		s.gate.Open()
-		return true
-	})
 }
 
 // account is what the record has of a gate.

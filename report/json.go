@@ -228,6 +228,7 @@ type jsonInjections struct {
 	Refused  int             `json:"refused"`
 	CutShort int             `json:"cut_short"`
 	List     []jsonInjection `json:"list"`
+	Turns    []jsonTurn      `json:"turns,omitempty"`
 }
 
 type jsonInjection struct {

@@ -11,6 +11,7 @@ import (
 type Run struct {
 	Result     check.Result        // what the judge found, from ops alone
 	Injections []history.Injection // what was injected, in order
+	Turns      []history.Turn      // what waited behind the gates of those
 	Rules      []RuleUse           // the plan's rules, in order; empty: the run only watched
 	Watching   bool                // no rule was given: say what was seen, and what to try
 	Unplanned  bool                // made from a history: which rules were armed is not known, save those that fired

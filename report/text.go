@@ -73,6 +73,9 @@ func textExercised(p *page, r Run, o Outcome) {
 		t := r.tallyOf(u)
 		p.sub(2, u.Text)
 		p.sub(6, used(u, t))
+		if order := r.orderOf(u); order != "" {
+			p.sub(6, order)
+		}
 		if o.LF401 {
 			p.sub(6, "why not: "+u.why(t, r.Result.Facts))
 		}

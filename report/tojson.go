@@ -116,7 +116,7 @@ func (r Run) toJSONRule(u RuleUse, o Outcome) jsonRule {
 func (r Run) toJSONInjections() jsonInjections {
 	t := r.tallyAll()
 	return jsonInjections{Total: t.Total, Landed: t.Landed, Section: t.Section, GaveUp: t.GaveUp,
-		Refused: t.Refused, CutShort: t.Cut, List: each(r.Injections, toJSONInjection)}
+		Refused: t.Refused, CutShort: t.Cut, List: each(r.Injections, toJSONInjection), Turns: each(r.Turns, toJSONTurn)}
 }
 
 func toJSONInjection(i history.Injection) jsonInjection {

@@ -119,7 +119,7 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 	run, d.stopRunning = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.plan.Start(d.clock())
-	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Vain: d.vain, Blocked: rows{d}}
+	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Turned: d.turned, Vain: d.vain, Blocked: rows{d}}
 	d.running.Go(func() { r.Run(run) })
 }
 
@@ -131,6 +131,12 @@ func (d *daemon) injected(in history.Injection) {
 	d.log.Info("injection ended", said...)
 	if d.record != nil {
 		d.record.Injection(in)
+	}
+}
+
+func (d *daemon) turned(t history.Turn) {
+	if d.record != nil {
+		d.record.Turn(t)
 	}
 }
 
@@ -281,7 +287,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 	d.mu.Lock()
 	d.backends[t] = true
 	d.mu.Unlock()
-	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID, Ended: func() { watch.Ended(); d.backendEnded(t) }}
+	return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID, Working: t.Working, Ended: func() { watch.Ended(); d.backendEnded(t) }}
 }
 
 // wants tells which verbs the rules name; nil without rules.

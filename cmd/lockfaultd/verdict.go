@@ -29,6 +29,8 @@ func (w *wrapped) judge(uses []fault.Use) (report.Run, error) {
 				r.Started = e.Header.Started
 			case keep && e.Injection != nil:
 				r.Injections = append(r.Injections, *e.Injection)
+			case keep && e.Turn != nil:
+				r.Turns = append(r.Turns, *e.Turn)
 			}
 			return take(e)
 		})

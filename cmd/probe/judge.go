@@ -42,6 +42,7 @@ type judged struct {
 	accepted   []report.Accepted
 	header     history.Header
 	injections []history.Injection
+	turns      []history.Turn
 	elapsed    time.Duration
 }
 
@@ -167,6 +168,8 @@ func (j *judged) keep(e history.Entry) {
 		j.header = *e.Header
 	case e.Injection != nil:
 		j.injections = append(j.injections, *e.Injection)
+	case e.Turn != nil:
+		j.turns = append(j.turns, *e.Turn)
 	case e.Op != nil:
 		j.elapsed = max(j.elapsed, time.Duration(e.Op.A), time.Duration(e.Op.D))
 	}

@@ -44,7 +44,7 @@ func writeReport(c *cli.Context) error {
 		return err
 	}
 	r := j.run()
-	r.Injections = j.injections
+	r.Injections, r.Turns = j.injections, j.turns
 	r.Rules = rulesOf(j.injections)
 	if err := write(c.App.Writer, r); err != nil || c.Bool("map") {
 		return err

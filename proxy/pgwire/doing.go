@@ -119,12 +119,12 @@ func (t *Tracker) self() lock.Value {
 }
 
 // markAll says that the requests of all ops are whole.
-func (t *Tracker) markAll(d *doing, start, end int64) {
+func (t *Tracker) markAll(d *doing, begun bool, start, end int64) {
 	for i := range d.locks {
-		t.mark(d.locks[i].op, start, end)
+		t.mark(d.locks[i].op, begun, start, end)
 	}
 	if d.op != nil {
-		t.mark(d.op, start, end)
+		t.mark(d.op, begun, start, end)
 	}
 	if d.call == nil {
 		return

@@ -136,6 +136,7 @@ func (t *Tracker) askExecute(m *message) {
 	a := asked{typ: 'E'}
 	g := t.group
 	t.ungroup()
+	begun := t.begun()
 	t.piped = true
 	switch {
 	case p == nil:
@@ -154,7 +155,7 @@ func (t *Tracker) askExecute(m *message) {
 		start = g.start
 		t.claim(g.length)
 	}
-	t.markAll(&run.doing, start, m.end)
+	t.markAll(&run.doing, begun, start, m.end)
 }
 
 // fetch notes what an Execute does that makes no op of its portal.

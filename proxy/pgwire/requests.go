@@ -169,6 +169,7 @@ func (t *Tracker) askQuery(m *message) {
 		text = m.body
 	}
 	a := asked{typ: 'Q'}
+	begun := t.begun()
 	t.rename(nil)
 	t.live = nil
 	if !t.unread(text, m.cut) {
@@ -181,7 +182,7 @@ func (t *Tracker) askQuery(m *message) {
 		return
 	}
 	for _, it := range a.more.query.items {
-		t.markAll(&it.doing, m.start, m.end)
+		t.markAll(&it.doing, begun, m.start, m.end)
 	}
 }
 
@@ -261,9 +262,9 @@ func (t *Tracker) op(tm *template, sql *lock.Statement) *lock.Op {
 
 // mark says that an op's request is whole. What is too large to be withheld
 // cannot be held any more.
-func (t *Tracker) mark(op *lock.Op, start, end int64) {
+func (t *Tracker) mark(op *lock.Op, begun bool, start, end int64) {
 	if end-start > wire.MaxHeld {
 		start = end
 	}
-	t.marks = append(t.marks, wire.Mark{Kind: wire.Request, Op: op, Start: start, End: end})
+	t.marks = append(t.marks, wire.Mark{Kind: wire.Request, Op: op, Begun: begun, Start: start, End: end})
 }

@@ -54,6 +54,7 @@ type Tracker struct {
 
 	application atomic.Pointer[string] // read by others
 	pid         atomic.Int32           // likewise
+	working     atomic.Bool            // likewise
 
 	asked      queue
 	statements names[statement]
@@ -114,6 +115,14 @@ func (t *Tracker) ApplicationName() string {
 // it.
 func (t *Tracker) BackendPID() int32 { return t.pid.Load() }
 
+// Working reports whether the session has begun what it has not ended: upstream
+// may hold locks for it until its client says more.
+func (t *Tracker) Working() bool { return t.working.Load() }
+
+// begun reports whether what the client asks for next belongs to something that
+// it has begun already: a transaction, or a pipeline without its Sync.
+func (t *Tracker) begun() bool { return t.tx.explicit || t.piped }
+
 // Client scans bytes that the client sent. See [wire.Tracker].
 func (t *Tracker) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
 	t.marks = marks
@@ -139,6 +148,9 @@ func (t *Tracker) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64)
 }
 
 func (t *Tracker) taken() []wire.Mark {
+	if works := t.begun(); works != t.working.Load() {
+		t.working.Store(works)
+	}
 	marks := t.marks
 	t.marks = nil
 	return marks
@@ -161,7 +173,7 @@ func (t *Tracker) pass() {
 	t.upstream.done()
 	t.reply = reply{start: none}
 	t.group = group{start: none}
-	t.tx = transactions{paths: t.tx.paths}
+	t.tx, t.piped = transactions{paths: t.tx.paths}, false
 	t.advised = advisedLocks{}
 }
 

@@ -1,0 +1,244 @@
+package proxy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A settling is what follows when a gate has opened: until the held op has its answer, the order at
+// the servers is fixed and not raced for, so what others begin waits its turn.
+type settling struct {
+	in    *injection
+	until lock.Instant // for those who have nothing to lose before
+	turns []*turn
+}
+
+// A turn is a request of another that waits behind the held op.
+type turn struct {
+	conn  *conn
+	op    *lock.Op
+	gate  *Gate
+	since lock.Instant
+	limit limit
+	over  bool
+}
+
+// A limit is until when a request may wait, and what would be in danger then.
+type limit struct {
+	at  lock.Instant
+	why string
+}
+
+func (l limit) or(m limit) limit {
+	if m.at < l.at {
+		return m
+	}
+	return l
+}
+
+// Why a request did not wait until the held op had its answer.
+const (
+	atTimeout = "timeout"     // the gate's
+	atLease   = "lease"       // the last fifth of one that its process has had begun
+	atWork    = "transaction" // its process is inside of one on another connection
+	atGrant   = "lock"        // its process was granted one meanwhile that the wait might have kept from being given back
+	atEnd     = "end"         // its connection, or the run, has ended
+)
+
+// elsewhere is how long a request waits whose process is inside a transaction on another connection:
+// the two may be one task's, and the held op may wait for a row of that transaction.
+const elsewhere = 200 * time.Millisecond
+
+// settle fixes the order behind an injection whose gate has opened.
+func (e *Engine) settle(in *injection, now lock.Instant) {
+	if e.rules {
+		e.settlings = append(e.settlings, &settling{in: in, until: now.Add(in.For)})
+	}
+}
+
+// orderly returns the gate of a request that must not overtake a held op, or nil. One that has waited its
+// turn waits no more.
+func (e *Engine) orderly(c *conn, op *lock.Op, now lock.Instant) *Gate {
+	for _, s := range e.settlings {
+		if c.begun || s.knows(op) {
+			continue
+		}
+		if l := e.mayWait(s, c, op, now); l.at > now {
+			t := &turn{conn: c, op: op, gate: newGate(), since: now, limit: l}
+			s.turns = append(s.turns, t)
+			e.kick()
+			return t.gate
+		}
+	}
+	return nil
+}
+
+func (s *settling) knows(op *lock.Op) bool {
+	return slices.ContainsFunc(s.turns, func(t *turn) bool { return t.op == op })
+}
+
+// mayWait returns until when a request may be kept waiting behind a held op; it is over where it may not.
+func (e *Engine) mayWait(s *settling, c *conn, op *lock.Op, now lock.Instant) limit {
+	switch {
+	case s.in.conn == c, s.in.Act == fault.Freeze && s.in.freezes(c.actor), !e.begins(op, s.in.wait):
+		return limit{}
+	case e.wantedBy(s.in, c.actor, now), op.Proto == lock.Redis && e.keeps(c, now):
+		return limit{why: atGrant}
+	}
+	l := limit{s.until, atTimeout}
+	if c.worksElsewhere() {
+		l = l.or(limit{s.in.opened.Add(elsewhere), atWork})
+	}
+	return l.or(limit{e.leasesOf(c.actor, now), atLease})
+}
+
+// begins reports whether an op begins something: it asks for the lock, or is a statement or a BEGIN outside
+// of any transaction. Everything else goes on, or row locks would wait for each other. What a statement does
+// to a lease's row is told by the op beside it.
+func (e *Engine) begins(op *lock.Op, w *fault.Wait) bool {
+	switch op.Kind {
+	case lock.Acquire, lock.Store:
+		return e.ledger.LockOf(op) == w.Lock()
+	case lock.Begin:
+		return true
+	case lock.Read, lock.Write:
+		return op.Implicit && !op.SQL.Lease
+	}
+	return false
+}
+
+// living lists the open terms of a process whose leases may not have ended.
+func (e *Engine) living(a *Actor, now lock.Instant) []*lock.Term {
+	return slices.DeleteFunc(e.ledger.OpenTerms(a.Label), func(t *lock.Term) bool { return t.Dead(now) })
+}
+
+// wantedBy reports whether a held op asks for a lock that a process has: its answer may wait for the
+// release, and that for what the process does before.
+func (e *Engine) wantedBy(in *injection, a *Actor, now lock.Instant) bool {
+	if in.op.Kind != lock.Acquire || in.phase != fault.Before {
+		return false
+	}
+	id := e.ledger.LockOf(in.op)
+	return slices.ContainsFunc(e.living(a, now), func(t *lock.Term) bool { return t.Lock == id })
+}
+
+// keeps reports whether a lock that a process has was taken on a connection: its renewal, or its release,
+// may come behind whatever is held there.
+func (e *Engine) keeps(c *conn, now lock.Instant) bool {
+	return slices.ContainsFunc(e.living(c.actor, now), func(t *lock.Term) bool {
+		return t.Session == c.id || slices.ContainsFunc(t.Votes, func(v *lock.Vote) bool { return v.Grant.Session == c.id })
+	})
+}
+
+// worksElsewhere reports whether a process is inside a transaction on another of its connections.
+func (c *conn) worksElsewhere() bool {
+	for _, o := range c.actor.conns {
+		if o != c && o.peer.Working != nil && o.peer.Working() {
+			return true
+		}
+	}
+	return false
+}
+
+// leasesOf is the end of the time in which a process has more than a fifth left of each of its leases.
+func (e *Engine) leasesOf(a *Actor, now lock.Instant) lock.Instant {
+	until := lock.Never
+	for _, t := range e.living(a, now) {
+		if end := t.LeaseEnd.Earliest; end != lock.Never {
+			until = min(until, end.Add(-t.Lasts()/5))
+		}
+	}
+	return until
+}
+
+// reckon looks again at how long the requests of a process may wait, since it may have been granted a lock.
+func (e *Engine) reckon(a *Actor, now lock.Instant) {
+	for _, s := range e.settlings {
+		for _, t := range s.turns {
+			if !t.over && t.conn.actor == a {
+				t.limit = t.limit.or(e.mayWait(s, t.conn, t.op, now))
+			}
+		}
+	}
+	e.letTurns(now)
+}
+
+// letTurns lets go the requests that may wait no longer.
+func (e *Engine) letTurns(now lock.Instant) {
+	for _, s := range e.settlings {
+		for _, t := range s.turns {
+			if t.limit.at <= now {
+				e.passes(s, t, t.limit.why, now)
+			}
+		}
+	}
+	e.unsettle(atTimeout, now, func(s *settling) bool { return s.until <= now })
+}
+
+// passes ends a turn, and notes why if the held op has no answer.
+func (e *Engine) passes(s *settling, t *turn, why string, now lock.Instant) {
+	if t.over {
+		return
+	}
+	t.over = true
+	t.gate.Open()
+	e.turned = append(e.turned, history.Turn{Injection: s.in.Injection, Op: t.op.Seq, Session: t.conn.id, Actor: t.conn.actor.Label, At: t.since, Ended: now, Cut: why})
+	e.kick()
+}
+
+// nextTurn returns when a request may wait no longer, Never if none waits.
+func (e *Engine) nextTurn() lock.Instant {
+	next := lock.Never
+	for _, s := range e.settlings {
+		next = min(next, s.until)
+		for _, t := range s.turns {
+			if !t.over {
+				next = min(next, t.limit.at)
+			}
+		}
+	}
+	return next
+}
+
+// settled ends what the answer of a held op ends.
+func (e *Engine) settled(op *lock.Op, now lock.Instant) {
+	e.unsettle("", now, func(s *settling) bool { return s.in.op == op && s.in.phase == fault.Before })
+}
+
+// unsettle lets go those who wait for certain injections.
+func (e *Engine) unsettle(why string, now lock.Instant, which func(*settling) bool) {
+	e.settlings = slices.DeleteFunc(e.settlings, func(s *settling) bool {
+		if !which(s) {
+			return false
+		}
+		for _, t := range s.turns {
+			e.passes(s, t, why, now)
+		}
+		return true
+	})
+}
+
+// unturn ends the turns of a connection that has ended, and the order behind what was held on it.
+func (e *Engine) unturn(c *conn, now lock.Instant) {
+	for _, s := range e.settlings {
+		for _, t := range s.turns {
+			if t.conn == c {
+				e.passes(s, t, atEnd, now)
+			}
+		}
+	}
+	e.unsettle("", now, func(s *settling) bool { return s.in.conn == c })
+}
+
+// Turns returns the turns that have ended since the last call.
+func (e *Engine) Turns() []history.Turn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := e.turned
+	e.turned = nil
+	return out
+}
