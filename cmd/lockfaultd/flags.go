@@ -42,6 +42,7 @@ Examples:
       --freeze-before 'UPDATE(counter)#*/20=ttl+300ms' -- ./service
   lockfaultd run --freeze-after 'read(counter)#*/20=ttl+300ms' \
       --require 'lease-expired-while-held>=3' -- make integration
+  lockfaultd run --out lf-out --junit lf-out/junit.xml --github -- make integration
 
 REDIS_URL, DATABASE_URL, REDIS_HOST/REDIS_PORT and PGHOST/PGPORT, where they are
 set, are rewritten for the command so that it connects through lockfaultd.`
@@ -101,6 +102,7 @@ type options struct {
 	require   cli.StringSlice
 	accept    string
 	junit     string
+	github    bool
 }
 
 func newOptions() *options { return &options{} }
@@ -142,7 +144,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "witness", Usage: "how it is found out what scripts do: `HOW` is auto, monitor, probe or none", Destination: &o.witness, Action: notEmpty("witness")},
 		&cli.BoolFlag{Name: "effects-only", Usage: "for tests: what scripts do is told by the witness alone, and never by their text", Hidden: true, Destination: &o.effects},
 		&cli.StringFlag{Name: "admin", Usage: "serve the admin API at `ADDRESS`, such as 127.0.0.1:8474; one that is not loopback's needs a token in LOCKFAULTD_ADMIN_TOKEN", Destination: &o.admin, Action: notEmpty("admin")},
-		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
+		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json and report.md) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 	)
 }
 
@@ -190,6 +192,7 @@ func (o *options) runFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "require", Usage: "a run that does not count this shows nothing (exit 11): `FACT`, such as 'lease-expired-while-held>=1', which rules bring along; repeatable", Destination: &o.require, Category: "verdict", Action: noneEmpty("require")},
 		&cli.StringFlag{Name: "accept", Usage: "do not fail on the known findings in `FILE` (YAML)", Destination: &o.accept, Category: "verdict", Action: notEmpty("accept")},
 		&cli.StringFlag{Name: "junit", Usage: "write the verdicts as JUnit XML to `FILE`", Destination: &o.junit, Category: "verdict", Action: notEmpty("junit")},
+		&cli.BoolFlag{Name: "github", Usage: "annotate the job of GitHub Actions, and write its step summary", Destination: &o.github, Category: "verdict"},
 	)
 }
 

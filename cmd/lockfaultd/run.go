@@ -29,9 +29,8 @@ type wrapped struct {
 	signals    *switchboard
 	calm       func() bool // keeps an interrupt from disarming what has ended
 	dir        string
-	folder     *folder  // dir, once it is taken
-	keep       bool     // dir was asked for
-	junit      *os.File // nil: not asked for
+	folder     *folder // dir, once it is taken
+	keep       bool    // dir was asked for
 	stdout     io.Writer
 	stderr     io.Writer
 	started    time.Time
@@ -47,9 +46,32 @@ func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	env, list, err := w.environment()
+	t, err := openTelling(o, stdout, stderr)
 	if err != nil {
 		return err
+	}
+	r, err := w.run(ctx)
+	if r == nil {
+		return errors.Join(err, t.close())
+	}
+	return exitBy(r.Outcome().Exit, errors.Join(t.run(*r), err))
+}
+
+// exitBy is the error of a run that ended with a status, unless lockfaultd failed
+// to tell it.
+func exitBy(exit int, err error) error {
+	if err == nil && exit != 0 {
+		return status(exit)
+	}
+	return err
+}
+
+// run is one run of the command. There is no report of one that did not come to
+// its end.
+func (w *wrapped) run(ctx context.Context) (*report.Run, error) {
+	env, list, err := w.environment()
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,11 +80,11 @@ func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error
 	defer func() { w.folder.close() }() // which open takes
 	if err := w.open(ctx, list); err != nil {
 		closeAll(list)
-		return errors.Join(err, w.discard())
+		return nil, errors.Join(err, w.discard())
 	}
 	end, err := w.command(env)
 	if err != nil {
-		return errors.Join(err, w.daemon.close(), w.discard())
+		return nil, errors.Join(err, w.daemon.close(), w.discard())
 	}
 	return w.conclude(ctx, end)
 }
@@ -94,11 +116,6 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	}
 	if w.accepted, err = accepted(o.accept); err != nil {
 		return nil, err
-	}
-	if o.junit != "" {
-		if w.junit, err = os.Create(o.junit); err != nil {
-			return nil, usagef("--junit: %v", err)
-		}
 	}
 	return w, nil
 }
@@ -244,8 +261,8 @@ func because(notes []string) string {
 	return " (" + strings.Join(notes, "; ") + ")"
 }
 
-// conclude ends the sessions, takes the last readings, judges and reports.
-func (w *wrapped) conclude(ctx context.Context, end ending) error {
+// conclude ends the sessions, takes the last readings, judges, and writes the files.
+func (w *wrapped) conclude(ctx context.Context, end ending) (*report.Run, error) {
 	w.disarm()
 	w.daemon.linger(ctx, lingering)
 	w.daemon.endSessions()
@@ -260,15 +277,8 @@ func (w *wrapped) conclude(ctx context.Context, end ending) error {
 		internal = err
 	}
 	w.fill(&r, end, elapsed, internal)
-	exit := r.Outcome().Exit
-	written := w.write(&r, exit)
-	if err := errors.Join(report.Text(w.stdout, r), written); err != nil {
-		return err
-	}
-	if exit != 0 {
-		return status(exit)
-	}
-	return nil
+	err = w.write(&r)
+	return &r, err
 }
 
 func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, internal error) {
@@ -292,18 +302,23 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 
 // write keeps the files, in the folder asked for or because they explain a run
 // that did not pass.
-func (w *wrapped) write(r *report.Run, exit int) error {
-	if w.keep || exit != 0 {
-		r.Files = []string{filepath.Join(w.dir, "history.jsonl"), filepath.Join(w.dir, "report.json")}
+func (w *wrapped) write(r *report.Run) error {
+	if !w.keep && r.Outcome().Exit == 0 {
+		return w.discard()
 	}
-	var junit error
-	if w.junit != nil {
-		junit = errors.Join(report.JUnit(w.junit, *r), w.junit.Close())
+	forms := []struct {
+		file string
+		form func(io.Writer, report.Run) error
+	}{{"report.json", report.JSON}, {"report.md", report.Markdown}}
+	r.Files = []string{filepath.Join(w.dir, "history.jsonl")}
+	for _, f := range forms {
+		r.Files = append(r.Files, filepath.Join(w.dir, f.file))
 	}
-	if r.Files == nil {
-		return errors.Join(junit, w.discard())
+	var errs error
+	for i, f := range forms {
+		errs = errors.Join(errs, toFile(r.Files[i+1], func(out io.Writer) error { return f.form(out, *r) }))
 	}
-	return errors.Join(junit, toFile(r.Files[1], func(f io.Writer) error { return report.JSON(f, *r) }))
+	return errs
 }
 
 func (w *wrapped) discard() error {
