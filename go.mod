@@ -10,6 +10,7 @@ require (
 	github.com/mdlayher/netlink v1.11.2
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/tidwall/redcon v1.6.4
 	github.com/urfave/cli/v2 v2.27.7
 	golang.org/x/sys v0.50.0

@@ -108,7 +108,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Setup:               setup,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status_, "samejudgement": sameJudgement},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status_, "samejudgement": sameJudgement, "fits": fits},
 	}
 }
 
