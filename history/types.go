@@ -55,7 +55,7 @@ type Injection struct {
 	ID        uint64        `json:"id"`
 	Rule      string        `json:"rule"`
 	Name      string        `json:"name,omitempty"`
-	Effect    string        `json:"effect"`            // stall or freeze
+	Effect    string        `json:"effect"`            // stall, freeze, hold, drop-reply, reset, lose-key or kill-backend
 	Phase     string        `json:"phase,omitempty"`   // before or after
 	Matched   string        `json:"matched,omitempty"` // the key or table
 	Actor     string        `json:"actor,omitempty"`
@@ -68,6 +68,7 @@ type Injection struct {
 	Outcome   string        `json:"outcome"` // landed, client-gave-up, refused: ..., cut short, never opened
 	Reason    string        `json:"reason,omitempty"`
 	Section   bool          `json:"section,omitempty"` // its target was inside a section
+	Asked     bool          `json:"asked,omitempty"`   // it was not, and its op asked for a lock; told of what resets connections
 
 	// Of a gate: what it waited for, what of that came about, and when all of it had.
 	Until  string       `json:"until,omitempty"`

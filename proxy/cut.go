@@ -57,6 +57,16 @@ func (e *Engine) uncut(c *conn, now lock.Instant) {
 	}
 }
 
+// lastOf returns the last step of a session that is reset at the mark at hand. From then on nothing is
+// looked at, in either direction: what the server says until the reset is as lost as what it says later.
+func (s *Session) lastOf(f *flow, g *Gate, now lock.Instant) Step {
+	s.over = newGate()
+	if g.cut.sends() {
+		return s.last(f, g, now)
+	}
+	return f.cut(f.marks[0].Start, Step{Gate: g})
+}
+
 // last lets the mark at hand go on, with what else its message holds and what was read up to the
 // next one, and nothing behind that.
 func (s *Session) last(f *flow, g *Gate, now lock.Instant) Step {

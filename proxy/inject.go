@@ -203,6 +203,7 @@ func (e *Engine) finish(in *injection, now lock.Instant, outcome, reason string)
 	if in.op != nil {
 		h.Op = in.op.Seq
 	}
+	h.Asked = in.gate != nil && in.gate.cut != nil && !in.section && in.op.Kind == lock.Acquire
 	in.account(&h)
 	e.finished = append(e.finished, h)
 	e.kick()

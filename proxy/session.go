@@ -50,6 +50,7 @@ type Session struct {
 	watcher Watcher    // nil: nobody tells what calls do
 	blind   func(reason string)
 	done    []*lock.Op // finished, for the recorder
+	over    *Gate      // not nil: both connections are being reset, and all waits here
 }
 
 // A flow is one direction. Offsets count from the start of the stream.
@@ -95,6 +96,9 @@ func NewSession(e *Engine, c *conn, t wire.Tracker, blind func(reason string)) *
 func (s *Session) Feed(dir Direction, chunk []byte, now lock.Instant) Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over != nil {
+		return Step{Gate: s.over}
+	}
 	f := &s.flows[dir]
 	f.fed += int64(len(chunk))
 	before := len(f.marks)
@@ -205,6 +209,9 @@ func (s *Session) next(f *flow, now lock.Instant) Step {
 }
 
 func (s *Session) advance(f *flow, now lock.Instant) Step {
+	if s.over != nil {
+		return Step{Gate: s.over}
+	}
 	if g := s.waits(f); g != nil {
 		return Step{Gate: g}
 	}
@@ -213,8 +220,8 @@ func (s *Session) advance(f *flow, now lock.Instant) Step {
 		if !f.decided {
 			if g := s.decide(f, m, now); g != nil {
 				f.marks = f.marks[i:]
-				if g.cut != nil && g.cut.sends() {
-					return s.last(f, g, now)
+				if g.cut != nil {
+					return s.lastOf(f, g, now)
 				}
 				return f.cut(m.Start, Step{Gate: g, Patience: s.patience(f)})
 			}

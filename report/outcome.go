@@ -230,9 +230,9 @@ func (r Run) butUnproven() string {
 }
 
 // unexercised is LF401: rules were armed and no lease ended between its grant
-// and its owner's release request.
+// and its owner's release request, nor was a connection reset under one.
 func (r Run) unexercised() bool {
-	return len(r.Rules) > 0 && r.Result.Facts.EndedWhileHeld == 0 && !r.ownHazard()
+	return len(r.Rules) > 0 && r.Result.Facts.EndedWhileHeld == 0 && r.resets() == 0 && !r.ownHazard()
 }
 
 func (r Run) expects(code string) bool {

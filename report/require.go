@@ -33,6 +33,7 @@ func Countables() []Countable {
 		{endedWhileHeld, "leases that ended, and locks that were lost, between the grant and the owner's release request", func(r Run) int { return r.Result.Facts.EndedWhileHeld }},
 		{"injections", "pauses that landed", func(r Run) int { return r.tallyAll().Landed }},
 		{"injections-in-section", "pauses that began while their target held a lock", func(r Run) int { return r.tallyAll().Section }},
+		{"resets", "connections that rules reset, under a lock or while it was asked for", func(r Run) int { return r.resets() }},
 		{"overlaps", "pairs of terms that were in their sections at once", func(r Run) int { return r.Result.Facts.Overlap }},
 		{"rejected", "writes and claims that a guard refused", func(r Run) int { return r.Result.Facts.Rejected }},
 		{"grants", "locks that were granted", func(r Run) int { return r.Result.Facts.Grants }},
@@ -135,13 +136,13 @@ func (r Run) ownHazard() bool {
 }
 
 // requirements lists those of the user, and before them the one that rules bring
-// along where the user has none of his own about it.
+// along where the user has none of his own about it, and none has reset a connection under a lock.
 func (r Run) requirements() (list []Requirement, implied int) {
 	own := false
 	for _, q := range r.Require {
 		own = own || q.Fact == endedWhileHeld
 	}
-	if len(r.Rules) > 0 && !own {
+	if len(r.Rules) > 0 && !own && r.resets() == 0 {
 		return append([]Requirement{{endedWhileHeld, ">=", 1}}, r.Require...), 1
 	}
 	return r.Require, 0

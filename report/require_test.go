@@ -53,7 +53,8 @@ func TestCountables(t *testing.T) {
 	r.Result.Facts = check.Facts{Grants: 2, Refusals: 3, Sections: 4, Reads: 5, Writes: 6, Rejected: 7, EndedWhileHeld: 8, Overlap: 9, Actors: 10,
 		Locks: []check.LockFact{{Renewals: 11}}}
 	r.Injections[0].Outcome, r.Injections[1].Section = "refused: no", false
-	want := map[string]int{"connections": 1, "grants": 2, "refusals": 3, "sections": 4, "reads": 5, "writes": 6, "rejected": 7, "lease-expired-while-held": 8,
+	r.Injections[2].Effect = "reset"
+	want := map[string]int{"resets": 1, "connections": 1, "grants": 2, "refusals": 3, "sections": 4, "reads": 5, "writes": 6, "rejected": 7, "lease-expired-while-held": 8,
 		"overlaps": 9, "actors": 10, "renewals": 11, "injections": 5, "injections-in-section": 4}
 	for _, c := range Countables() {
 		if got := c.count(r); got != want[c.Name] {

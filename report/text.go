@@ -97,6 +97,9 @@ func exercised(r Run) string {
 	}
 	t := r.tallyAll()
 	said += fmt.Sprintf(". %d of %s landed inside a section.", t.Section, many(t.Total, "injection"))
+	if n := r.resets(); n > 0 {
+		said += fmt.Sprintf(" Connections that were reset under a lock, or while it was asked for: %d.", n)
+	}
 	switch {
 	case r.unexercised() && r.harmed():
 		said += " The hazard of a lease that ends was not exercised; the harm below came of something else."

@@ -97,6 +97,14 @@ func (u RuleUse) owns(i history.Injection) bool {
 	return u.Text == i.Rule || strings.HasSuffix(u.Text, " "+i.Rule)
 }
 
+// noun is what the injections were.
+func (t tally) noun() string {
+	if slices.Contains(t.effects, "drop-reply") || slices.Contains(t.effects, "reset") {
+		return "reset"
+	}
+	return "pause"
+}
+
 // whyUnexercised gives the reason of each rule, with the rule in front.
 func (r Run) whyUnexercised() []string {
 	out := make([]string, len(r.Rules))
@@ -118,7 +126,7 @@ func (u RuleUse) why(t tally, f check.Facts) string {
 	case t.Landed == 0 && t.GaveUp > 0:
 		return "the client gave up on its request each time, before the pause was over"
 	case t.Section == 0:
-		return fmt.Sprintf("%s landed, none inside a section: nobody was holding the lock", many(t.Landed, "pause"))
+		return fmt.Sprintf("%s landed, none inside a section: nobody was holding the lock", many(t.Landed, t.noun()))
 	}
 	return u.whyHarmless(t, f)
 }
@@ -158,7 +166,7 @@ func (u RuleUse) whyHarmless(t tally, f check.Facts) string {
 		return fmt.Sprintf("%s; %s", said, t.gates())
 	case lease > 0 && t.longest > 0 && t.longest < lease:
 		return fmt.Sprintf("%s, the longest of %s: shorter than the lease of %s", said, span(t.longest), span(lease))
-	case renewals > 0 && slices.Contains(t.effects, "stall"):
+	case renewals > 0 && (slices.Contains(t.effects, "stall") || slices.Contains(t.effects, "hold")):
 		return fmt.Sprintf("%s; the lease was renewed meanwhile (%s). A stalled connection leaves the heartbeat running: freeze the process instead",
 			said, many(renewals, "renewal"))
 	case renewals > 0:
