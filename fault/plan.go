@@ -33,6 +33,7 @@ type Moment struct {
 	Freezable bool          // whether the actor could be frozen
 	Lock      bool          // the lock is known that the op asks for, or in whose section it is
 	NoLease   bool          // the op's own term is known, and has no lease that could end
+	Due       int           // of a plan that repeats: the rule that is to act, from 1; 0: none
 }
 
 // A Decision is what to do at a moment. The zero Decision lets it pass.
@@ -49,6 +50,7 @@ type Decision struct {
 	Actor     string // whom it is about: the moment's actor, or the one that a tick picked
 	Matched   string // the name that the event was counted under: key or table; "" for a tick
 	Ordinal   int    // which event of that name it was, from 1; 0 when names are no longer counted
+	Tick      int64  // number of the tick, of a rule of the clock
 }
 
 // A Plan is an armed list of rules.
@@ -63,6 +65,7 @@ type Plan struct {
 	seen    seen
 	base    lock.Instant
 	started bool
+	repeats *repeats // nil: rules select for themselves
 }
 
 type verb struct {
@@ -141,6 +144,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 	if m.Op == nil || len(p.rules) == 0 {
 		return Decision{}
 	}
+	p.repeats.begin()
 	if m.Phase == Before {
 		p.seen.note(m.Op, 1)
 	}
@@ -156,7 +160,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 			r.barred[EarlierRule]++
 			continue
 		}
-		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m), m.Lock, m.NoLease}, name, now)
+		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m), m.Lock, m.NoLease, m.Due}, name, now)
 	}
 	return won
 }
@@ -177,6 +181,7 @@ type target struct {
 	ttl       time.Duration
 	lock      bool
 	noLease   bool
+	due       int
 }
 
 // ask counts an event for a rule that it matches, and fires the rule if it
@@ -185,10 +190,11 @@ func (p *Plan) ask(r *armed, t target, name string, now lock.Instant) Decision {
 	if why := p.bar(r, t, name, now); why != "" {
 		p.tell(r, why, name)
 		r.barred[why]++
+		p.repeats.barred(r, t, why)
 		return Decision{}
 	}
 	n := r.count(name)
-	if !r.Select.Picks(n) || !p.draw(r, name, n) {
+	if !p.selects(r, t, name, n) {
 		return Decision{}
 	}
 	return p.fire(r, t, name, n)

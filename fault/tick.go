@@ -52,6 +52,7 @@ func (p *Plan) Tick(now lock.Instant, actors []string) []Decision {
 				r.barred[LateTick] += late
 			}
 			if d := p.strike(r, actors, now); d.Act != Pass {
+				d.Tick = r.ticks
 				made = append(made, d)
 			}
 		}
@@ -65,6 +66,9 @@ func (p *Plan) strike(r *armed, actors []string, now lock.Instant) Decision {
 	if len(free) == 0 {
 		r.barred[p.nobody(actors)]++
 		return Decision{}
+	}
+	if p.repeats != nil {
+		return p.repeats.strike(p, r, free, now)
 	}
 	picked := free[p.hash(r.index, tick, r.counts[""]+1)%uint64(len(free))]
 	return p.ask(r, target{actor: picked, freezable: true}, "", now)

@@ -95,6 +95,7 @@ func (e *Engine) tick(now lock.Instant) {
 		}
 		in := &injection{Decision: d, conn: a.anyConn(), phase: fault.After, at: now}
 		in.section = e.inSection(a, d, in.conn)
+		e.struck(in)
 		e.inject(in, now)
 	}
 }

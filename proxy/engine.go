@@ -8,6 +8,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/schedule"
 )
 
 // An Engine decides. It holds the ledger, the plan, the actors and the order of
@@ -47,6 +48,9 @@ type Engine struct {
 
 	selects bool // a rule names SELECT
 	glances *glances
+
+	book    *schedule.Book // nil: none is kept
+	strayed bool           // its divergence has been told of
 }
 
 // A conn is what the engine knows of one session.
@@ -219,20 +223,25 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	if !e.rules {
 		return nil
 	}
+	meant := e.meant(op)
+	place, due := e.place(c, phase, meant)
 	d := e.plan.Decide(fault.Moment{
 		Phase:     phase,
-		Op:        e.meant(op),
+		Op:        meant,
 		TTL:       e.ttl(op),
 		Actor:     c.actor.Label,
 		Freezable: c.actor.freezable(),
 		Lock:      e.asks(op),
 		NoLease:   e.leaseless(op),
+		Due:       due,
 	}, now)
 	e.vainly()
 	if d.Act == fault.Pass {
+		e.passed(place)
 		return nil
 	}
 	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor, d, c)}
+	e.entered(in, place)
 	return e.inject(in, now)
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/schedule"
 )
 
 // An Order is something that the engine wants done. Exactly one field is set.
@@ -36,6 +37,7 @@ type injection struct {
 	delivered bool         // the grant has gone on
 	opened    lock.Instant // its gate's conditions had come about; 0: they have not
 	thaw      Thawer
+	entry     *schedule.Entry // in the book; nil: none is kept
 }
 
 // inject applies a decision; e.mu is held.
@@ -194,6 +196,7 @@ func (in *injection) side() fault.Phase {
 
 func (e *Engine) finish(in *injection, now lock.Instant, outcome, reason string) {
 	e.plan.Ended(in.Injection, now)
+	e.cameTo(in, outcome)
 	h := history.Injection{
 		ID: in.Injection, Rule: in.RuleText, Name: in.Name, Matched: in.Matched,
 		Effect: string(in.Act), Phase: string(in.side()), Scope: string(in.Scope),

@@ -9,6 +9,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/schedule"
 )
 
 // A Freezer finds the process behind a connection, and stops it.
@@ -37,10 +38,12 @@ type Runner struct {
 	Injected func(history.Injection)                              // told of each injection when it has ended
 	Turned   func(history.Turn)                                   // told of each request that has waited behind a held op
 	Vain     func(fault.Vain)                                     // told of each wait for what cannot come about
+	Diverged func(schedule.Divergence)                            // told, once, that a schedule is not repeated
 	Baseline func(ctx context.Context, table string) (again bool) // reads the invariants of a table before its first write
 	Blocked  Blocked                                              // tells who waits for a row's lock
 
 	workers sync.WaitGroup
+	strayed bool // Diverged was told
 }
 
 // thawGrace is how long after the planned end the guard lets a process go.
@@ -102,6 +105,10 @@ func (r *Runner) carryOut(ctx context.Context) {
 		if r.Turned != nil {
 			r.Turned(t)
 		}
+	}
+	if d := r.Engine.Diverged(); d != nil && !r.strayed && r.Diverged != nil {
+		r.strayed = true
+		r.Diverged(*d)
 	}
 	for _, in := range ended {
 		if r.Injected != nil {

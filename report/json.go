@@ -18,6 +18,7 @@ type jsonReport struct {
 	Outcome    string            `json:"outcome"`
 	Stopped    bool              `json:"interrupted,omitempty"`
 	Why        string            `json:"why"`
+	Diverged   string            `json:"diverged,omitempty"`
 	Failing    []string          `json:"failing"`
 	Missing    []string          `json:"missing"`
 	Counter    *jsonCounter      `json:"counter"`
@@ -283,7 +284,7 @@ func JSON(w io.Writer, r Run) error {
 func toJSON(r Run) jsonReport {
 	o := r.Outcome()
 	j := jsonReport{
-		Schema: Schema, Exit: o.Exit, Outcome: o.Word, Stopped: r.Interrupted, Why: o.Why,
+		Schema: Schema, Exit: o.Exit, Outcome: o.Word, Stopped: r.Interrupted, Why: o.Why, Diverged: r.Diverged,
 		Failing: list(o.Failing), Missing: list(o.Missing),
 		Counters:   each(r.Result.Counters, toJSONCounter),
 		Fences:     each(r.Result.Fences, toJSONFence),

@@ -46,10 +46,11 @@ func (r Run) decide(gs []group, o Outcome) (exit int, word, why string) {
 		{exitInternal, "FAIL", r.whyInternal()},
 		{exitUnreachable, "FAIL", r.whyUnreachable()},
 		{exitHarm, "FAIL", whyHarm(gs)},
-		// Before the next three: a run that was cut short has neither the
+		// Before the next four: a run that was cut short has neither the
 		// command's own status nor the time in which an expected verdict or a
 		// lapse might have come. What it had already proven stands.
 		{exitInterrupted, "INCONCLUSIVE", r.whyInterrupted()},
+		{exitInconclusive, "INCONCLUSIVE", r.whyDiverged()},
 		{exitHarm, "FAIL", whyMissing(o)},
 		{exitCommand, "FAIL", r.whyCommand()},
 		{exitInconclusive, "INCONCLUSIVE", r.whyInconclusive(gs, o)},
@@ -103,6 +104,14 @@ func (r Run) whyInterrupted() string {
 		return ""
 	}
 	return "interrupted before the end"
+}
+
+// whyDiverged stands before what the command came to, as it was ended there.
+func (r Run) whyDiverged() string {
+	if r.Diverged == "" {
+		return ""
+	}
+	return "the replay diverged at " + r.Diverged
 }
 
 func whyMissing(o Outcome) string {

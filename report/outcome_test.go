@@ -26,6 +26,7 @@ func unreachable(r *Run) { r.Unreachable = []string{"redis 127.0.0.1:6379: conne
 func harm(r *Run)        { add(verdict("LF104", check.Proven, true, 1, ""))(r) }
 func failed(r *Run)      { r.CommandStatus = 3 }
 func interrupted(r *Run) { r.Interrupted = true }
+func diverged(r *Run)    { r.Diverged = "step 1: expected it; saw nothing" }
 func gap(r *Run)         { r.Gaps = 1 }
 
 func expect(codes ...string) func(*Run) { return func(r *Run) { r.Expect = codes } }
@@ -102,6 +103,12 @@ func TestExitStatus(t *testing.T) {
 		{"130 over 12", with(quiet(), failed, interrupted), 130, ""},
 		{"130 over 11", with(armed(), interrupted), 130, ""},
 		{"130 over an expected code's absence", with(quiet(), expect("LF104"), interrupted), 130, ""},
+
+		{"diverged", with(quiet(), diverged), 11, "the replay diverged at step 1: expected it; saw nothing"},
+		{"harm over diverged", with(quiet(), harm, diverged), 10, "PROVEN harm"},
+		{"130 over diverged", with(quiet(), interrupted, diverged), 130, ""},
+		{"diverged over 12, as the command was ended there", with(quiet(), failed, diverged), 11, "diverged"},
+		{"diverged over an expected code's absence", with(quiet(), expect("LF104"), diverged), 11, "diverged"},
 
 		{"expected and found", with(exercisedRun(), harm, expect("LF104")), 0, "LF104 lost-update was found as expected"},
 		{"expected by name", with(exercisedRun(), harm, expect("lost-update")), 0, ""},

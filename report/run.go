@@ -25,6 +25,7 @@ type Run struct {
 	Sessions int // connections of the command to its upstreams, through lockfaultd; 0: none, or not known
 
 	Interrupted bool     // somebody asked for the end before it came
+	Diverged    string   // where a schedule that was to be repeated was left, in words; "" if it was not
 	Internal    error    // lockfaultd itself failed
 	Unreachable []string // upstreams that the command was pointed at and that could not be reached, with the reason
 	Unread      []string // invariants that could not be read, with the reason

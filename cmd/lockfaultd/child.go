@@ -65,9 +65,9 @@ func startChild(argv, env []string, stdout, stderr io.Writer, log *slog.Logger) 
 	return c, nil
 }
 
-// wait returns when the command has ended. Once the timeout is over it is asked
-// to end, and killed after a grace.
-func (c *child) wait(timeout time.Duration, expired func()) ending {
+// wait returns when the command has ended. Once the timeout is over, or stop is
+// closed, it is asked to end, and killed after a grace.
+func (c *child) wait(timeout time.Duration, stop <-chan struct{}, expired func()) ending {
 	done := make(chan error, 1)
 	go func() { done <- c.cmd.Wait() }()
 	var end ending
@@ -79,13 +79,21 @@ func (c *child) wait(timeout time.Duration, expired func()) ending {
 			return end
 		case <-late:
 			end.timedOut = true
-			expired()
-			c.signal(syscall.SIGTERM)
-			kill = after(grace)
+			kill = c.end(expired)
+		case <-stop:
+			stop = nil
+			kill = c.end(expired)
 		case <-kill:
 			c.signal(syscall.SIGKILL)
 		}
 	}
+}
+
+// end asks the command to end, and returns when to kill it.
+func (c *child) end(expired func()) <-chan time.Time {
+	expired()
+	c.signal(syscall.SIGTERM)
+	return after(grace)
 }
 
 func after(d time.Duration) <-chan time.Time {

@@ -48,6 +48,7 @@ type daemon struct {
 	witnesses  *witness.House // nil: none
 	admin      *admin.Server  // nil: none
 	adminURL   string
+	diverged   chan struct{} // closed when a schedule is found not to be repeated
 
 	mu       sync.Mutex
 	backends map[*pgwire.Tracker]bool
@@ -85,6 +86,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 		scripts:    resp.NewScripts(),
 		statements: pgwire.NewCache(),
 		backends:   map[*pgwire.Tracker]bool{},
+		diverged:   make(chan struct{}),
 	}
 	for _, l := range s.decls {
 		if l.Lease != nil {
@@ -119,7 +121,7 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 	run, d.stopRunning = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.plan.Start(d.clock())
-	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Turned: d.turned, Vain: d.vain, Blocked: rows{d}}
+	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Turned: d.turned, Vain: d.vain, Blocked: rows{d}, Diverged: d.strayed}
 	d.running.Go(func() { r.Run(run) })
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/probe/check"
+	"github.com/lockfaultd/lockfaultd/schedule"
 )
 
 const serveExample = `lockfaultd [flags]                 stand between clients and their servers
@@ -91,6 +92,7 @@ type options struct {
 	// run alone
 	command   []string
 	given     []string // the flags as typed, to say how to repeat the run
+	replay    string
 	counters  cli.StringSlice
 	fences    cli.StringSlice
 	monotones cli.StringSlice
@@ -181,6 +183,7 @@ func (o *options) serveFlags() []cli.Flag {
 func (o *options) runFlags() []cli.Flag {
 	return append(o.commonFlags(),
 		o.verboseFlag("log each connection and injection"),
+		&cli.StringFlag{Name: "replay", Usage: "decide what the schedule.json in `FILE` says and nothing else, and stop where that does not come about", Destination: &o.replay, Category: "rules", Action: notEmpty("replay")},
 		&cli.StringSliceFlag{Name: "counter", Usage: "a number that must rise by what was acknowledged: `SQL`, such as 'SELECT value FROM counter WHERE id = 1'", Destination: &o.counters, Category: "invariants"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "a fence that must never fall: `SQL`", Destination: &o.fences, Category: "invariants"},
 		&cli.StringSliceFlag{Name: "monotone", Usage: "a number that must never fall, by whatever it moves: `SQL`", Destination: &o.monotones, Category: "invariants"},
@@ -211,6 +214,7 @@ type setup struct {
 	wrapping   bool         // a command is run
 	seed       uint64
 	limits     fault.Limits
+	replay     *schedule.Schedule // to repeat; nil: none
 }
 
 // setup reads the config and compiles the flags. Every error is a usageError.
@@ -219,7 +223,7 @@ func (o *options) setup() (*setup, error) {
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
-	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addWitness, o.addConfig} {
+	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addWitness, o.addConfig, o.addReplay} {
 		if err := step(s); err != nil {
 			return nil, usageError{err}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/report"
+	"github.com/lockfaultd/lockfaultd/schedule"
 )
 
 // lingering is how long sessions may outlive the command before they are ended.
@@ -38,6 +39,7 @@ type wrapped struct {
 	expect     []string
 	required   []report.Requirement
 	accepted   []report.Accepted
+	steps      []schedule.Step // that were decided
 }
 
 // runCommand wraps a command, judges what it did, and exits by the verdict.
@@ -184,6 +186,7 @@ func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 		fmt.Fprintf(w.stderr, "lockfaultd: %s\n", n)
 	}
 	w.invariants.clock = w.daemon.clock
+	w.daemon.engine.Keep(schedule.NewBook(w.setup.replay))
 	w.daemon.engine.Await(w.invariants.missing()...)
 	w.daemon.accept(list)
 	w.daemon.look(ctx)
@@ -216,7 +219,7 @@ func (w *wrapped) command(env *environment) (ending, error) {
 	}
 	defer c.close()
 	w.signals.connect(c)
-	end := c.wait(w.options.timeout, w.disarm)
+	end := c.wait(w.options.timeout, w.daemon.diverged, w.disarm)
 	w.signals.connect(nil)
 	if c.tty {
 		w.signals.note(end.status)
@@ -272,6 +275,7 @@ func (w *wrapped) conclude(ctx context.Context, end ending) (*report.Run, error)
 	w.daemon.record.Invariants(invariantsForHeader(w.invariants.readings()))
 	w.daemon.tally()
 	internal := w.daemon.close()
+	w.steps = w.daemon.engine.Steps()
 	r, err := w.judge(w.daemon.engine.Uses())
 	if err != nil && internal == nil {
 		internal = err
@@ -291,6 +295,7 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	r.Seed, r.Repeat = w.setup.seed, w.repeat()
 	r.Watching = len(w.setup.rules) == 0
 	r.Elapsed = elapsed
+	r.Diverged = w.strayed()
 	r.Sessions = w.daemon.server.Sessions()
 	if n := w.daemon.server.Desyncs(); n > 0 {
 		r.Blind = append(r.Blind, fmt.Sprintf("desync: %d connections could not be followed to their end, and were passed on unread from there", n))
@@ -309,7 +314,7 @@ func (w *wrapped) write(r *report.Run) error {
 	forms := []struct {
 		file string
 		form func(io.Writer, report.Run) error
-	}{{"report.json", report.JSON}, {"report.md", report.Markdown}}
+	}{{"report.json", report.JSON}, {"report.md", report.Markdown}, {scheduleFile, w.writeSchedule}}
 	r.Files = []string{filepath.Join(w.dir, "history.jsonl")}
 	for _, f := range forms {
 		r.Files = append(r.Files, filepath.Join(w.dir, f.file))
@@ -344,7 +349,7 @@ func toFile(path string, write func(io.Writer) error) error {
 // --database is put back.
 func (w *wrapped) repeat() string {
 	words := []string{"lockfaultd", "run"}
-	seeded := false
+	seeded := w.options.replay != ""
 	for i, a := range w.options.given {
 		seeded = seeded || strings.HasPrefix(strings.TrimLeft(a, "-"), "seed")
 		if isDatabase(a) || i > 0 && isDatabase(w.options.given[i-1]) {

@@ -109,5 +109,9 @@ func announceRules(w io.Writer, s *setup) {
 		fmt.Fprintln(w, "lockfaultd: no rule is armed; passing everything on")
 		return
 	}
+	if s.replay != nil {
+		fmt.Fprintf(w, "lockfaultd: they act where the schedule says: steps: %d\n", len(s.replay.Steps))
+		return
+	}
 	fmt.Fprintf(w, "lockfaultd: seed %d\n", s.seed)
 }
