@@ -128,6 +128,8 @@ var bad = []struct{ rule, want string }{
 	{"freeze-before write=until:next-write+", `--freeze-before: write=until:next-write+: column 24: expected a condition such as next-write, found the end`},
 	{"freeze-before write=until:next-write+next-write", `--freeze-before: write=until:next-write+next-write: column 24: next-write is given twice, expected it once`},
 	{"stall-before acquire=until:lease-expired", `--stall-before: acquire=until:lease-expired: column 9: there is no lease yet that could expire: expected other conditions, or --stall-after acquire`},
+	{"freeze-after release=until:next-acquire+lease-expired", `--freeze-after: release=until:next-acquire+lease-expired: column 9: after a release there is no lease any more that could expire: expected other conditions, or --freeze-before release`},
+	{"hold-reply release=until:lease-expired", `--hold-reply: release=until:lease-expired: column 9: after a release there is no lease any more that could expire: expected other conditions, or --hold release`},
 	{"freeze-before tick(1s)=until:next-write", `--freeze-before: tick(1s)=until:next-write: column 10: a tick holds no op, so there is no lock that a gate could listen to: expected a duration such as 800ms`},
 	{"freeze-before write=until:next-write,timeout=0s", `--freeze-before: write=until:next-write,timeout=0s: column 32: timeout=0s would wait for nothing, expected more`},
 

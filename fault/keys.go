@@ -142,6 +142,8 @@ func (p *parser) noGate() error {
 		return p.fail(p.gateAt, "a tick holds no op, so there is no lock that a gate could listen to: expected a duration such as 800ms")
 	case !p.rule.Until.Has(LeaseExpired):
 		return nil
+	case e == "release" && p.rule.side() == After:
+		return p.fail(p.gateAt, "after a release there is no lease any more that could expire: expected other conditions, or --%s release", flagOf(p.rule.Do, Before))
 	case e == "refused", p.rule.At == Before && (e == "acquire" || e == "SETNX"):
 		return p.fail(p.gateAt, "there is no lease yet that could expire: expected other conditions, or --%s acquire", p.once())
 	}

@@ -34,7 +34,20 @@ type Moment struct {
 	Lock      bool          // the lock is known that the op asks for, or in whose section it is
 	NoLease   bool          // the op's own term is known, and has no lease that could end
 	Due       int           // of a plan that repeats: the rule that is to act, from 1; 0: none
+	Left      time.Duration // when the lease of that term has certainly ended, from now on, if nobody moves it; 0: not known
+	Back      bool          // the lock of that term has been given back
+	Sole      Sole          // whether others can have that lock meanwhile
 }
+
+// Sole says whether others can have the lock of an op's own term before that is given back.
+type Sole int
+
+// The answers.
+const (
+	Free  Sole = iota // they may
+	Kept              // no, but the holder may yet give it back on another connection
+	Bound             // no, and it is given back on the op's connection only
+)
 
 // A Decision is what to do at a moment. The zero Decision lets it pass.
 type Decision struct {
@@ -88,6 +101,7 @@ type armed struct {
 	could  int            // of those, at which it could have fired
 	fired  int
 	barred map[string]int
+	told   map[string]bool // by reason: that it is barred for good
 
 	active int          // injections not over
 	ended  lock.Instant // when the last one was
@@ -112,7 +126,7 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 		}
 		names[r.Name] = true
 		p.anchors.add(r)
-		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, barred: map[string]int{}})
+		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, barred: map[string]int{}, told: map[string]bool{}})
 	}
 	return p, nil
 }
@@ -148,6 +162,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 	if m.Phase == Before {
 		p.seen.note(m.Op, 1)
 	}
+	m.TTL = knownTTL(m)
 	var won Decision
 	for _, r := range p.about(m.Phase, m.Op) {
 		name, ok := r.matches(m.Phase, m.Op)
@@ -160,7 +175,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 			r.barred[EarlierRule]++
 			continue
 		}
-		won = p.ask(r, target{m.Actor, m.Freezable, knownTTL(m), m.Lock, m.NoLease, m.Due}, name, now)
+		won = p.ask(r, m, name, now)
 	}
 	return won
 }
@@ -174,21 +189,11 @@ func knownTTL(m Moment) time.Duration {
 	return m.TTL
 }
 
-// target is whom a rule would act upon.
-type target struct {
-	actor     string
-	freezable bool
-	ttl       time.Duration
-	lock      bool
-	noLease   bool
-	due       int
-}
-
 // ask counts an event for a rule that it matches, and fires the rule if it
 // could fire and selects the event.
-func (p *Plan) ask(r *armed, t target, name string, now lock.Instant) Decision {
+func (p *Plan) ask(r *armed, t Moment, name string, now lock.Instant) Decision {
 	if why := p.bar(r, t, name, now); why != "" {
-		p.tell(r, why, name)
+		p.tell(r, why, name, now)
 		r.barred[why]++
 		p.repeats.barred(r, t, why)
 		return Decision{}
@@ -200,18 +205,18 @@ func (p *Plan) ask(r *armed, t target, name string, now lock.Instant) Decision {
 	return p.fire(r, t, name, n)
 }
 
-func (p *Plan) fire(r *armed, t target, name string, n int) Decision {
+func (p *Plan) fire(r *armed, t Moment, name string, n int) Decision {
 	p.last++
 	l := live{rule: r}
 	if r.Do == Freeze {
-		l.frozen = t.actor
+		l.frozen = t.Actor
 	}
 	p.live[p.last] = l
 	r.active++
 	r.fired++
 	return Decision{
 		Act: r.Do, At: r.At, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name,
-		For: p.lasts(r, t.ttl), Until: r.Until, Scope: r.Scope, Actor: t.actor, Matched: name, Ordinal: n,
+		For: p.lasts(r, t.TTL), Until: r.Until, Scope: r.Scope, Actor: t.Actor, Matched: name, Ordinal: n,
 	}
 }
 
@@ -247,26 +252,32 @@ const (
 	TooManyFrozen = "max-frozen"     // as many actors as allowed are
 	TooLong       = "max-freeze"     // the ttl makes the freeze longer than allowed
 	UnknownTTL    = "ttl unknown"    // the op belongs to no term, or its lease has no known lifetime
-	NoLease       = "no lease"       // the op's lock has no lease that could end: it is there until it is given back
+	NoLease       = "no lease"       // the op's lock has no lease that could end: it is there until it is given back, and nobody else has it before
+	GivenBack     = "given back"     // a gate waits for a lease's end, and the op's lock has been given back
+	TooShort      = "timeout"        // the gate's is over before the lease that it waits for
 	UnknownLock   = "no section"     // a gate listens to a lock, and the op belongs to no section and asks for none
 	TooManyNames  = "too many names" // no room to count one more name, and the rule needs the count
 	LateTick      = "late tick"      // the clock was asked too late; only the last tick due is used
 )
 
 // bar says why a rule cannot fire at an event; "" if it can.
-func (p *Plan) bar(r *armed, t target, name string, now lock.Instant) string {
+func (p *Plan) bar(r *armed, t Moment, name string, now lock.Instant) string {
 	switch {
 	case r.Max > 0 && r.fired >= r.Max:
 		return BudgetSpent
 	case r.cooling(now):
 		return CoolingDown
-	case t.actor == "" && r.Do == Stall && r.Scope != ScopeConn:
+	case t.Actor == "" && r.Do == Stall && r.Scope != ScopeConn:
 		return NoActor
-	case r.leased() && t.ttl <= 0 && t.noLease:
+	case r.leased() && t.TTL <= 0 && t.NoLease, r.shutBy(t):
 		return NoLease
-	case r.leased() && t.ttl <= 0:
+	case r.leased() && t.TTL <= 0:
 		return UnknownTTL
-	case !t.lock && slices.ContainsFunc(r.Until.All(), Condition.ofTheLock):
+	case r.Until.Has(LeaseExpired) && t.Back:
+		return GivenBack
+	case r.Until.Has(LeaseExpired) && p.lasts(r, t.TTL) < t.Left:
+		return p.tooShort(r)
+	case !t.Lock && r.Until.ofTheLock():
 		return UnknownLock
 	case r.counted() && len(r.counts) >= mostNames && r.counts[name] == 0:
 		return TooManyNames
@@ -276,16 +287,29 @@ func (p *Plan) bar(r *armed, t target, name string, now lock.Instant) string {
 	return ""
 }
 
-func (p *Plan) barFreeze(r *armed, t target) string {
+// shutBy reports whether a gate waits for others at a lock that nobody else can have while the op is held.
+func (r *armed) shutBy(t Moment) bool {
+	return r.Until.ofTheLock() && (t.Sole == Bound || t.Sole == Kept && r.Do == Freeze)
+}
+
+// tooShort names what ends a gate before its lease: its own timeout, or what bounds that.
+func (p *Plan) tooShort(r *armed) string {
+	if r.Timeout == 0 && r.Do == Freeze {
+		return TooLong
+	}
+	return TooShort
+}
+
+func (p *Plan) barFreeze(r *armed, t Moment) string {
 	frozen := p.frozen()
 	switch {
-	case !t.freezable || t.actor == "":
+	case !t.Freezable || t.Actor == "":
 		return NotFreezable
-	case slices.Contains(frozen, t.actor):
+	case slices.Contains(frozen, t.Actor):
 		return AlreadyFrozen
 	case len(frozen) >= p.limits.MaxFrozen:
 		return TooManyFrozen
-	case p.lasts(r, t.ttl) > p.limits.freeze(t.ttl):
+	case p.lasts(r, t.TTL) > p.limits.freeze(t.TTL):
 		return TooLong
 	}
 	return ""

@@ -343,6 +343,60 @@ func TestBarredIsNotCounted(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+	gates := []struct {
+		name, rule string
+		change     func(m *Moment)
+		limits     Limits
+		bar, said  string
+	}{
+		{"a lock that was given back", "stall-before write=until:lease-expired", func(m *Moment) { m.Back = true }, Limits{}, GivenBack, "ended by its holder"},
+		{"and nothing waits for its lease", "stall-before write=until:next-acquire", func(m *Moment) { m.Back = true }, Limits{}, "", ""},
+		{"a timeout before the lease's end", "stall-before write=until:lease-expired,timeout=400ms", func(m *Moment) { m.Left = 401 * time.Millisecond }, Limits{}, TooShort, "shorter than what is left"},
+		{"one behind it", "stall-before write=until:lease-expired,timeout=400ms", func(m *Moment) { m.Left = 400 * time.Millisecond }, Limits{}, "", ""},
+		{"a timeout of what is no lease", "stall-before write=until:next-write,timeout=400ms", func(m *Moment) { m.Left = time.Second }, Limits{}, "", ""},
+		{"a limit before the lease's end", "freeze-before write=until:lease-expired", func(m *Moment) { m.Left = 401 * time.Millisecond }, Limits{MaxFreeze: 400 * time.Millisecond}, TooLong, "max-freeze: it is shorter"},
+		{"which is a freeze's", "stall-before write=until:lease-expired", func(m *Moment) { m.Left = 401 * time.Millisecond }, Limits{MaxFreeze: 400 * time.Millisecond}, "", ""},
+		{"a freeze under a lock that only its holder can give back", "freeze-before write=until:next-read", func(m *Moment) { m.Sole = Kept }, Limits{}, NoLease, "nobody else can have the lock"},
+		{"a stall under such a one", "stall-before write=until:next-read", func(m *Moment) { m.Sole = Kept }, Limits{}, "", ""},
+		{"a stall under a session's lock", "stall-before write=until:next-read", func(m *Moment) { m.Sole = Bound }, Limits{}, NoLease, "nobody else can have the lock"},
+		{"which waits for a signal", "stall-before write=until:signal:go", func(m *Moment) { m.Sole = Bound }, Limits{}, "", ""},
+	}
+	for _, g := range gates {
+		t.Run(g.name, func(t *testing.T) {
+			p := armedWith(t, g.limits, g.rule)
+			m := write
+			m.TTL, m.Lock, m.Freezable, m.Actor = 100*time.Millisecond, true, true, "A1"
+			g.change(&m)
+			d, v := p.Decide(m, 7), p.Vain()
+			switch {
+			case g.bar == "" && (d.Act == Pass || len(v) != 0):
+				t.Errorf("%+v, %+v", p.Uses(), v)
+			case g.bar != "" && (d.Act != Pass || barred(p, 0, g.bar) != 1 || len(v) != 1 || v[0].At != 7 || !strings.Contains(v[0].Why, g.said)):
+				t.Errorf("%+v, %+v", p.Uses(), v)
+			}
+		})
+	}
+	t.Run("nothing is told of a rule that will pick no more", func(t *testing.T) {
+		p := armedWith(t, Limits{}, "stall-before write#1-2=until:lease-expired,timeout=1s", "stall-before write#*/9=until:lease-expired,timeout=1s")
+		m := write
+		m.TTL, m.Lock = 100*time.Millisecond, true
+		fires(p, m, 2)
+		m.Left = 2 * time.Second
+		if fires(p, m, 1); barred(p, 0, TooShort) != 1 || barred(p, 1, TooShort) != 1 {
+			t.Fatalf("%+v", p.Uses())
+		}
+		if v := p.Vain(); len(v) != 1 || v[0].Rule != "--stall-before write#*/9=until:lease-expired,timeout=1s" {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("a limit that is no gate's is told of at the end", func(t *testing.T) {
+		p := armedWith(t, Limits{MaxFreeze: 400 * time.Millisecond}, "freeze-before write=ttl*2")
+		m := write
+		m.TTL, m.Freezable, m.Actor = 300*time.Millisecond, true, "A1"
+		if p.Decide(m, 0).Act != Pass || barred(p, 0, TooLong) != 1 || len(p.Vain()) != 0 {
+			t.Errorf("%+v", p.Uses())
+		}
+	})
 	t.Run("ttl of a request is no grant's", func(t *testing.T) {
 		p := armedWith(t, Limits{}, "stall-before SET=ttl")
 		asked := before(redisOp(lock.Acquire, "SET", "k", lock.Pending))

@@ -29,9 +29,9 @@ func (p *Plan) Barred() string {
 }
 
 // selects reports whether a rule acts at an event at which it could.
-func (p *Plan) selects(r *armed, t target, name string, n int) bool {
+func (p *Plan) selects(r *armed, t Moment, name string, n int) bool {
 	if p.repeats != nil {
-		return t.due == r.index+1
+		return t.Due == r.index+1
 	}
 	return r.Select.Picks(n) && p.draw(r, name, n)
 }
@@ -43,8 +43,8 @@ func (s *repeats) begin() {
 	}
 }
 
-func (s *repeats) barred(r *armed, t target, why string) {
-	if s != nil && t.due == r.index+1 {
+func (s *repeats) barred(r *armed, t Moment, why string) {
+	if s != nil && t.Due == r.index+1 {
 		s.why = why
 	}
 }
@@ -54,5 +54,5 @@ func (s *repeats) strike(p *Plan, r *armed, free []string, now lock.Instant) Dec
 	if !slices.Contains(free, picked) {
 		return Decision{}
 	}
-	return p.ask(r, target{actor: picked, freezable: true, due: r.index + 1}, "", now)
+	return p.ask(r, Moment{Actor: picked, Freezable: true, Due: r.index + 1}, "", now)
 }

@@ -69,6 +69,9 @@ func (s Selector) Picks(n int) bool {
 	return s.From == 0 || s.From <= n && n <= s.To
 }
 
+// picksAfter reports whether an event behind the n-th may be selected.
+func (s Selector) picksAfter(n int) bool { return s.Every > 0 || s.From == 0 || n < s.To }
+
 func (s Selector) String() string {
 	switch {
 	case s.Every > 0:

@@ -71,7 +71,7 @@ func (p *Plan) strike(r *armed, actors []string, now lock.Instant) Decision {
 		return p.repeats.strike(p, r, free, now)
 	}
 	picked := free[p.hash(r.index, tick, r.counts[""]+1)%uint64(len(free))]
-	return p.ask(r, target{actor: picked, freezable: true}, "", now)
+	return p.ask(r, Moment{Actor: picked, Freezable: true}, "", now)
 }
 
 // free sorts the actors and leaves out those that a freeze could not take.

@@ -44,6 +44,9 @@ func (c Conditions) All() []Condition {
 // Has reports whether one is among them.
 func (c Conditions) Has(one Condition) bool { return slices.Contains(c.All(), one) }
 
+// ofTheLock reports whether one of them is about what others do with the lock.
+func (c Conditions) ofTheLock() bool { return slices.ContainsFunc(c.All(), Condition.ofTheLock) }
+
 func (c Conditions) with(one Condition) Conditions {
 	if c == "" {
 		return Conditions(one)
@@ -79,16 +82,17 @@ type Wait struct {
 	open     map[Condition]bool // what is still waited for
 	all      []Condition
 	met      []Met
-	readers  map[lock.TermID]bool // have read the row, and not written it since
-	writing  map[uint64]*lock.Op  // by session: wrote the row in a transaction that goes on
-	renewals int                  // of the own term meanwhile
-	renewer  uint64               // session of the last one
-	early    uint64               // session that gave the lock of the own term back meanwhile
-	crowded  uint64               // session of one who wants the lock and is frozen too
-	waiting  uint64               // session of another that waits for a row's lock
-	holding  uint64               // session that has it, and is held
-	refusals int                  // of others
-	grants   int                  // to others
+	readers  map[lock.TermID]bool  // have read the row, and not written it since
+	writing  map[uint64][]*lock.Op // by session: wrote the row in a transaction that goes on
+	renewals int                   // of the own term meanwhile
+	renewer  uint64                // session of the last one
+	early    uint64                // session that gave the lock of the own term back meanwhile
+	crowded  uint64                // session of one who wants the lock and is frozen too
+	waiting  uint64                // session of another that waits for a row's lock
+	holding  uint64                // session that has it, and is held
+	refusals int                   // of others
+	grants   int                   // to others
+	late     int                   // grants that were told of too late
 }
 
 // A Met is a condition that has come about.
@@ -100,7 +104,7 @@ type Met struct {
 
 // NewWait returns the wait of an op, of its own term (0: of none) of a lock.
 func NewWait(conditions Conditions, id lock.LockID, own lock.TermID, op *lock.Op) *Wait {
-	w := &Wait{lock: id, own: own, all: conditions.All(), open: map[Condition]bool{}, readers: map[lock.TermID]bool{}, writing: map[uint64]*lock.Op{}}
+	w := &Wait{lock: id, own: own, all: conditions.All(), open: map[Condition]bool{}, readers: map[lock.TermID]bool{}, writing: map[uint64][]*lock.Op{}}
 	for _, c := range w.all {
 		w.open[c] = true
 	}
@@ -153,6 +157,9 @@ func (w *Wait) Crowded(session uint64) { w.crowded = session }
 // Blocked tells that a session of another waits for a row that a session which is held has locked.
 func (w *Wait) Blocked(waiting, holding uint64) { w.waiting, w.holding = waiting, holding }
 
+// Late tells of a grant that came to be known when its reply had gone on: what it led to is not heard.
+func (w *Wait) Late() { w.late++ }
+
 // NeedsOthers reports whether something that others do with the lock is still waited for.
 func (w *Wait) NeedsOthers() bool {
 	return slices.ContainsFunc(w.all, func(c Condition) bool { return w.open[c] && c.ofTheLock() })
@@ -172,9 +179,7 @@ func (w *Wait) Replied(op *lock.Op, of lock.TermID, id lock.LockID, now lock.Ins
 		w.committed(op, now)
 		return
 	case lock.Rollback:
-		if !op.Savepoint {
-			delete(w.writing, op.Session)
-		}
+		w.undone(op)
 		return
 	}
 	switch {
@@ -223,7 +228,7 @@ func (w *Wait) worked(op *lock.Op, of lock.TermID, now lock.Instant) {
 		w.wrote(of)
 	}
 	if op.Implicit && op.Z == 0 || !op.Implicit {
-		w.writing[op.Session] = op
+		w.writing[op.Session] = append(w.writing[op.Session], op)
 		return
 	}
 	w.meet(NextWrite, op.Seq, now)
@@ -240,22 +245,41 @@ func (w *Wait) wrote(of lock.TermID) {
 	w.met = slices.DeleteFunc(w.met, func(m Met) bool { return m.Condition == NextRead })
 }
 
-// Settled tells that the transaction of a statement has ended well.
+// undone drops what a ROLLBACK, or one to a savepoint, took back: all of it, where that is not told.
+func (w *Wait) undone(op *lock.Op) {
+	if op.Savepoint && op.Outcome != lock.Done {
+		return
+	}
+	w.drop(op.Session, func(wrote *lock.Op) bool { return !op.Savepoint || op.Since == 0 || wrote.Seq >= op.Since })
+}
+
+func (w *Wait) drop(session uint64, which func(wrote *lock.Op) bool) {
+	if left := slices.DeleteFunc(w.writing[session], which); len(left) > 0 {
+		w.writing[session] = left
+	} else {
+		delete(w.writing, session)
+	}
+}
+
+// Left tells that a session has ended, and with it the transaction that it was in.
+func (w *Wait) Left(session uint64) { delete(w.writing, session) }
+
+// Settled tells that the implicit transaction of a statement has ended, by its outcome well or not.
 func (w *Wait) Settled(op *lock.Op, now lock.Instant) {
-	if w.writing[op.Session] == op {
-		delete(w.writing, op.Session)
+	if !slices.Contains(w.writing[op.Session], op) {
+		return
+	}
+	w.drop(op.Session, func(wrote *lock.Op) bool { return wrote == op })
+	if op.Outcome == lock.Done {
 		w.meet(NextWrite, op.Seq, now)
 	}
 }
 
 func (w *Wait) committed(op *lock.Op, now lock.Instant) {
 	wrote := w.writing[op.Session]
-	if wrote == nil {
-		return
-	}
 	delete(w.writing, op.Session)
-	if op.Outcome == lock.Done {
-		w.meet(NextWrite, wrote.Seq, now)
+	if len(wrote) > 0 && op.Outcome == lock.Done {
+		w.meet(NextWrite, wrote[0].Seq, now)
 	}
 }
 
@@ -309,6 +333,8 @@ func (w *Wait) Reason() string {
 		return "renewed by heartbeat: " + times(w.renewals) + ", last on connection " + strconv.FormatUint(w.renewer, 10)
 	case w.waiting != 0:
 		return "contender blocked by a row lock: connection " + strconv.FormatUint(w.waiting, 10) + " waits for connection " + strconv.FormatUint(w.holding, 10) + ", whose transaction is held"
+	case w.late > 0 && w.NeedsOthers():
+		return "a witness told too late that the lock was granted, " + times(w.late) + ": what came of it was not heard"
 	case w.grants > 0:
 		return "others were granted the lock " + times(w.grants)
 	case w.refusals > 0:

@@ -38,6 +38,15 @@ var gateTests = []struct {
 	{"one that is committed", "next-write", "2:write-tx commit", true, ""},
 	{"one that is rolled back", "next-write", "2:write-tx rollback commit", false, "no contender"},
 	{"one whose COMMIT fails", "next-write", "2:write-tx commit-failed", false, "no contender"},
+	{"one whose COMMIT was a ROLLBACK", "next-write", "2:write-tx commit-undone", false, "no contender"},
+	{"one whose own transaction failed at its end", "next-write", "2:write-early undo settle", false, "no contender"},
+	{"one of which it is not known", "next-write", "2:write-early doubt settle", false, "no contender"},
+	{"one that a ROLLBACK TO took back", "next-write", "2:write-tx back commit", false, "no contender"},
+	{"one before what was taken back", "next-write", "2:write-tx 2:write-tx back commit", true, ""},
+	{"a ROLLBACK TO that may reach it", "next-write", "2:write-tx back-unknown commit", false, "no contender"},
+	{"one that failed", "next-write", "2:write-tx back-failed commit", true, ""},
+	{"a session that ends before its COMMIT", "next-write", "2:write-tx left commit", false, "no contender"},
+	{"a write that failed", "next-write", "2:write-failed", false, "no contender"},
 	{"another's release", "next-release", "2:release", true, ""},
 	{"its own release", "next-release", "1:release", false, "no contender"},
 	{"a release of nothing", "next-release", "0:release-not-held", false, "no contender"},
@@ -106,14 +115,17 @@ func playAt(w *Wait, play string, last *lock.Op, now lock.Instant) *lock.Op {
 	case "settle":
 		w.Settled(last, now)
 		return last
-	case "commit", "commit-failed", "rollback":
-		op.Session, op.Kind = last.Session, lock.Commit
-		if what == "rollback" {
-			op.Kind = lock.Rollback
-		} else if what == "commit-failed" {
-			op.Outcome = lock.Failed
-		}
-		w.Replied(op, 0, lock.LockID{}, now)
+	case "undo":
+		last.Outcome = lock.RolledBack
+		return last
+	case "doubt":
+		last.Outcome = lock.Unknown
+		return last
+	case "left":
+		w.Left(last.Session)
+		return last
+	case "commit", "commit-failed", "commit-undone", "rollback", "back", "back-unknown", "back-failed":
+		w.Replied(ending(op, what, last), 0, lock.LockID{}, now)
 		return last
 	case "granted", "granted-other":
 		op.Kind, op.Outcome = lock.Acquire, lock.Granted
@@ -135,9 +147,29 @@ func playAt(w *Wait, play string, last *lock.Op, now lock.Instant) *lock.Op {
 	return op
 }
 
+// ending makes an op of what ends the transaction of another, or takes part of it back: that one and no more.
+func ending(op *lock.Op, what string, last *lock.Op) *lock.Op {
+	op.Session, op.Kind = last.Session, lock.Commit
+	if what == "rollback" || strings.HasPrefix(what, "back") {
+		op.Kind = lock.Rollback
+	}
+	op.Savepoint = strings.HasPrefix(what, "back")
+	switch what {
+	case "back":
+		op.Since = last.Seq
+	case "commit-failed", "back-failed":
+		op.Outcome = lock.Failed
+	case "commit-undone":
+		op.Outcome = lock.RolledBack
+	}
+	return op
+}
+
 func statement(op *lock.Op, what string) {
 	op.Kind, op.SQL = lock.Write, rowOf("=1", "value")
 	switch what {
+	case "write-failed":
+		op.Outcome = lock.Failed
 	case "read", "read-failed", "read-other":
 		op.Kind, op.SQL = lock.Read, rowOf("=1")
 		if what == "read-failed" {

@@ -2,7 +2,7 @@
 // JSON that a person can read and a later version still can.
 //
 // A [Writer] appends one line for the header, then one for each actor, op,
-// injection, turn, end of a session and gap, as it is told of them; [Read] gives them
+// injection, turn, end of a session, and the like and gap, as it is told of them; [Read] gives them
 // back. Ops are written when they are finished, so lines come in the order in
 // which replies were delivered; Seq and ReplySeq tell the order in which things
 // happened. docs/history.md describes every field.

@@ -121,6 +121,7 @@ func TestEveryLineSurvives(t *testing.T) {
 			Invariants:   []Invariant{{Kind: "counter", Query: "q", Start: 1, HasStart: true, End: 7, HasEnd: true}}},
 		Actors:     []Actor{{Label: "A1", PID: 3, Start: 4, Exe: "/bin/x", Cgroup: "/c", Address: "127.0.0.1:1"}},
 		Turns:      []Turn{{Injection: 1, Op: 5, Session: 3, Actor: "A2", At: 6, Ended: 7, Cut: "lease"}},
+		Vains:      []Vain{{At: 6, Rule: "r", Matched: "counter", Why: "no lease"}},
 		Injections: []Injection{{ID: 1, Rule: "r", Effect: "freeze", For: 800, Op: 4, At: 5, Confirmed: 6, Ended: 7, Outcome: "landed", Section: true}},
 		Ends:       []End{{Session: 2, At: 8, Seq: 5}},
 		Gaps:       []Gap{{At: 9, Lost: 3, Why: "queue full"}},
@@ -135,6 +136,7 @@ func TestEveryLineSurvives(t *testing.T) {
 	w.Actor(want.Actors[0])
 	w.Injection(want.Injections[0])
 	w.Turn(want.Turns[0])
+	w.Vain(want.Vains[0])
 	w.End(2, 8, 5)
 	w.Gap(9, 3, "queue full")
 	w.Invariants(want.Header.Invariants)

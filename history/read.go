@@ -34,6 +34,7 @@ type Entry struct {
 	Op         *lock.Op // the reader's from then on
 	Injection  *Injection
 	Turn       *Turn
+	Vain       *Vain
 	End        *End
 	Gap        *Gap
 	Clock      *Clock
@@ -69,6 +70,8 @@ func (s *scanner) entry(b []byte, n int) (e Entry, err error) {
 		e.Injection, err = decode[Injection](b)
 	case "turn":
 		e.Turn, err = decode[Turn](b)
+	case "vain":
+		e.Vain, err = decode[Vain](b)
 	case "end":
 		e.End, err = decode[End](b)
 	case "gap":
@@ -101,6 +104,8 @@ func (h *History) add(e Entry) {
 		h.Injections = append(h.Injections, *e.Injection)
 	case e.Turn != nil:
 		h.Turns = append(h.Turns, *e.Turn)
+	case e.Vain != nil:
+		h.Vains = append(h.Vains, *e.Vain)
 	case e.End != nil:
 		h.Ends = append(h.Ends, *e.End)
 	case e.Gap != nil:

@@ -83,6 +83,14 @@ type Met struct {
 	Op        uint64       `json:"op,omitempty"` // the Seq of what brought it about
 }
 
+// A Vain says of a rule, when that is known, that it waits for what cannot come about, or will not as it looks.
+type Vain struct {
+	At      lock.Instant `json:"at"`
+	Rule    string       `json:"rule"`
+	Matched string       `json:"matched,omitempty"` // the key or table of the event
+	Why     string       `json:"why"`
+}
+
 // A Turn is a request of another that waited behind an injection's op when its gate had opened.
 type Turn struct {
 	Injection uint64       `json:"injection"`
@@ -163,6 +171,7 @@ type History struct {
 	Ops        []*lock.Op
 	Injections []Injection
 	Turns      []Turn
+	Vains      []Vain
 	Ends       []End
 	Gaps       []Gap
 	Clocks     []Clock

@@ -55,6 +55,14 @@ func (w *Writer) Turn(t Turn) {
 	}{"turn", t})
 }
 
+// Vain appends that a rule waits in vain.
+func (w *Writer) Vain(v Vain) {
+	w.put(struct {
+		Type string `json:"type"`
+		Vain
+	}{"vain", v})
+}
+
 // Actor appends what is known of a process.
 func (w *Writer) Actor(a Actor) {
 	w.put(struct {

@@ -58,6 +58,19 @@ func (l *Ledger) suspend(t *Term, op *Op) {
 	}
 }
 
+// EndWithout returns where the lease of a term ends as long as a request, which was read and not
+// answered, has no effect: LeaseEnd, unless it is a renewal.
+func (l *Ledger) EndWithout(op *Op, t *Term) Interval {
+	conn := l.conns[op.Session]
+	if conn == nil || !slices.Contains(conn.renewals, renewal{op, t}) {
+		return t.LeaseEnd
+	}
+	of := t.leaseOf(op)
+	of.inflight--
+	defer func() { of.inflight++ }()
+	return t.ends()
+}
+
 func (l *Ledger) replyRenew(op *Op) {
 	conn := l.conns[op.Session]
 	if conn == nil {

@@ -176,15 +176,20 @@ func (t *Term) revives(old *Term) bool {
 }
 
 func (t *Term) settle() {
+	t.LeaseEnd = t.ends()
+	if t.Votes == nil {
+		t.Gone = t.gone
+	}
+}
+
+func (t *Term) ends() Interval {
 	if t.Votes != nil {
-		t.LeaseEnd = Interval{
+		return Interval{
 			t.majority(0, func(v *Vote) Instant { return v.end(v.Grant).Earliest }),
 			t.majority(t.maybe, func(v *Vote) Instant { return v.end(v.Grant).Latest }),
 		}
-		return
 	}
-	t.LeaseEnd = t.end(t.Grant)
-	t.Gone = t.gone
+	return t.end(t.Grant)
 }
 
 // leaseOf returns the lease that an op on a key of the term is about.

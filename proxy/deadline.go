@@ -18,8 +18,8 @@ func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 			continue
 		}
 		due := in.ends
-		if t := e.leaseOf(in); t != nil && t.LeaseEnd.Latest < due {
-			due = t.LeaseEnd.Latest + 1
+		if end := e.leaseEnd(in); end < due {
+			due = end + 1
 		}
 		if !ok || due < next {
 			next, ok = due, true

@@ -3,7 +3,6 @@ package proxy
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
@@ -132,6 +131,7 @@ func (e *Engine) Closed(c *conn, now lock.Instant) uint64 {
 	e.seq++
 	e.ledger.Closed(c.id, now)
 	e.left(c, now)
+	e.forgetWrites(c)
 	e.uncut(c, now)
 	delete(e.conns, c.id)
 	delete(c.actor.conns, c.id)
@@ -214,6 +214,7 @@ func (e *Engine) Amended(op *lock.Op) {
 	defer e.mu.Unlock()
 	e.clocks.place(op)
 	e.ledger.Told(op)
+	e.heardLate(op)
 	if op.Outcome == lock.Granted || op.Kind == lock.Store {
 		e.busy.Store(true)
 	}
@@ -225,16 +226,9 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	}
 	meant := e.meant(op)
 	place, due := e.place(c, phase, meant)
-	d := e.plan.Decide(fault.Moment{
-		Phase:     phase,
-		Op:        meant,
-		TTL:       e.ttl(op),
-		Actor:     c.actor.Label,
-		Freezable: c.actor.freezable(),
-		Lock:      e.asks(op),
-		NoLease:   e.leaseless(op),
-		Due:       due,
-	}, now)
+	m := e.momentOf(c, phase, op, now)
+	m.Op, m.Due = meant, due
+	d := e.plan.Decide(m, now)
 	e.vainly()
 	if d.Act == fault.Pass {
 		e.passed(place)
@@ -243,12 +237,6 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor, d, c)}
 	e.entered(in, place)
 	return e.inject(in, now)
-}
-
-// asks reports whether it is known which lock an op is about.
-func (e *Engine) asks(op *lock.Op) bool {
-	id, _ := e.subject(op)
-	return id != lock.LockID{}
 }
 
 // meant returns the op as rules are to see it: on a key that is declared to be no
@@ -260,20 +248,6 @@ func (e *Engine) meant(op *lock.Op) *lock.Op {
 	own := *op
 	own.Kind = lock.Other
 	return &own
-}
-
-// ttl is the lease of the op's own term as it was set last.
-func (e *Engine) ttl(op *lock.Op) time.Duration {
-	if t := e.ledger.Term(op.Term.ID); t != nil && op.Term.ID != 0 {
-		return t.Lasts()
-	}
-	return 0
-}
-
-// leaseless reports whether the op's own term is known, and nothing ends it by itself.
-func (e *Engine) leaseless(op *lock.Op) bool {
-	t := e.ledger.Term(op.Term.ID)
-	return op.Term.ID != 0 && t != nil && t.Lasts() == 0
 }
 
 // inSection reports whether the process that a fault hits is in a section. A stall of

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"strings"
+
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -145,18 +147,22 @@ const tooSoon = "let go early, since the run or the command was to end"
 func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	outcome, why := "landed", []string{}
 	switch {
-	case err != nil:
-		e.end(in, now, "landed", err.Error())
 	case now < in.ends:
-		e.end(in, now, "cut short", tooSoon)
-	case note != "":
-		e.end(in, now, "cut short", note)
+		outcome, why = "cut short", []string{tooSoon}
 	case in.shut():
-		e.end(in, now, closed, in.wait.Why())
-	default:
-		e.end(in, now, "landed", "")
+		outcome, why = closed, []string{in.wait.Why()}
+	case note != "":
+		outcome = "cut short"
 	}
+	if note != "" {
+		why = append(why, note)
+	}
+	if err != nil {
+		why = append(why, err.Error())
+	}
+	e.end(in, now, outcome, strings.Join(why, "; "))
 }
 
 // shut reports whether it had a gate that has not opened.

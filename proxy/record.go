@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -153,6 +154,11 @@ func (r *Record) End(session uint64, at lock.Instant, seq uint64) {
 // Injection records an injection that has ended.
 func (r *Record) Injection(in history.Injection) {
 	r.add(entry{other: func(w *history.Writer) { w.Injection(in) }}, in.Ended)
+}
+
+// Vain records that a rule waits in vain.
+func (r *Record) Vain(v fault.Vain) {
+	r.add(entry{other: func(w *history.Writer) { w.Vain(history.Vain{At: v.At, Rule: v.Rule, Matched: v.Name, Why: v.Why}) }}, v.At)
 }
 
 // Turn records a request that has waited behind a held op.

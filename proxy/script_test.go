@@ -172,7 +172,7 @@ func inOrder(text string) []string {
 			Seq, ID, Session int
 		}
 		_ = json.Unmarshal([]byte(line), &l)
-		return slices.Index([]string{"header", "actor", "op", "injection", "turn", "end"}, l.Type), l.Seq + l.ID
+		return slices.Index([]string{"header", "actor", "op", "injection", "turn", "vain", "end"}, l.Type), l.Seq + l.ID
 	}
 	slices.SortStableFunc(lines, func(a, b string) int {
 		at, an := key(a)
@@ -338,6 +338,7 @@ func (s *stage) open() error {
 	}
 	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Blocked: s, Injected: s.record.Injection, Turned: s.record.Turn, Vain: func(v fault.Vain) {
 		s.say("in vain: %s: %s: %s", v.Rule, v.Name, v.Why)
+		s.record.Vain(v)
 	}}
 	s.wait.Go(func() { runner.Run(s.ctx) })
 	return errors.Join(s.serve("redis", lock.Redis), s.serve("pg", lock.Postgres))

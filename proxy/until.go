@@ -46,6 +46,26 @@ func (e *Engine) heard(c *conn, op *lock.Op, now lock.Instant) {
 	e.reckon(c.actor, now)
 }
 
+// heardLate tells the gates of an op that a witness told of when its reply had gone on. The ledger makes no term of a
+// late grant, so what comes of that is not heard, and the gate says so.
+func (e *Engine) heardLate(op *lock.Op) {
+	if !e.gated.Load() {
+		return
+	}
+	for _, in := range e.active {
+		if in.wait == nil || in.wait.Over() || op.R <= in.at {
+			continue
+		}
+		of, id := e.within(op, in.wait)
+		if of == 0 && id == in.wait.Lock() && op.Outcome == lock.Granted {
+			in.wait.Late()
+		}
+		in.wait.Replied(op, of, id, op.R)
+		e.early(in, op, of, op.R)
+		e.opened(in, op.R)
+	}
+}
+
 // within returns which term of a wait's lock an op belongs to: the wait's own, another, or none.
 func (e *Engine) within(op *lock.Op, w *fault.Wait) (lock.TermID, lock.LockID) {
 	if op.Term.Of(w.Own()) {
@@ -77,22 +97,43 @@ func (e *Engine) Settled(op *lock.Op, now lock.Instant) {
 	}
 }
 
+// forgetWrites tells the gates that a session has ended, and what it had not committed with it.
+func (e *Engine) forgetWrites(c *conn) {
+	for _, in := range e.active {
+		if in.wait != nil {
+			in.wait.Left(c.id)
+		}
+	}
+}
+
 // lapse tells the gates whose lease has ended by now.
 func (e *Engine) lapse(now lock.Instant) {
 	for _, in := range e.active {
-		if t := e.leaseOf(in); t != nil && t.Dead(now) {
+		if now > e.leaseEnd(in) {
 			in.wait.Lapsed(now)
 			e.opened(in, now)
 		}
 	}
 }
 
-// leaseOf returns the term whose lease a gate still waits for the end of, or nil.
-func (e *Engine) leaseOf(in *injection) *lock.Term {
+// leaseEnd returns when the lease that a gate still waits for has certainly ended: Never if it waits for none. A
+// renewal that is held moves nothing.
+func (e *Engine) leaseEnd(in *injection) lock.Instant {
 	if in.wait == nil || !in.wait.Waits(fault.LeaseExpired) || in.wait.Hopeless() {
-		return nil
+		return lock.Never
 	}
-	return e.ledger.Term(in.wait.Own())
+	if t := e.ledger.Term(in.wait.Own()); t != nil {
+		return e.ends(t, in.phase, in.op)
+	}
+	return lock.Never
+}
+
+// ends returns when the lease of a term has certainly ended, as of the moment of an op.
+func (e *Engine) ends(t *lock.Term, phase fault.Phase, op *lock.Op) lock.Instant {
+	if phase == fault.Before {
+		return e.ledger.EndWithout(op, t).Latest
+	}
+	return t.LeaseEnd.Latest
 }
 
 // opened has an injection end when everything has come about that its gate waited for.

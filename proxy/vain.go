@@ -62,7 +62,7 @@ func (e *Engine) crowd(in *injection) {
 	}
 	if session != 0 {
 		in.wait.Crowded(session)
-		e.vain = append(e.vain, fault.Vain{Rule: in.RuleText, Name: in.Matched, Why: in.wait.Reason()})
+		e.vain = append(e.vain, fault.Vain{At: in.at, Rule: in.RuleText, Name: in.Matched, Why: in.wait.Reason()})
 	}
 }
 

@@ -264,6 +264,12 @@ func TestWhyHarmless(t *testing.T) {
 		barred(r)
 		r.Rules[0].Could, r.Rules[0].Barred = 0, []Count{{"no lease", 221}}
 	}
+	shutBy := func(why string) func(*Run) {
+		return func(r *Run) {
+			barred(r)
+			r.Rules[0].Barred = []Count{{why, 2}, {"max", 1}}
+		}
+	}
 	gate := each(func(i int, r *Run) {
 		r.Injections[i].Outcome, r.Injections[i].Reason = "never opened", "waited in vain for lease-expired: renewed by heartbeat: 3 times, last on connection 2"
 	})
@@ -283,6 +289,8 @@ func TestWhyHarmless(t *testing.T) {
 		{"none", armed(), "asked for the release before the lease ended"},
 		{"killed", with(armed(), unreleased), "of 321 leases 2 were not released"},
 		{"no lease", with(armed(), leaseless), "barred each time: no lease (221 times) (the lock of these events has no lease: it is there until"},
+		{"given back", with(armed(), shutBy("given back")), "given back (2 times), max (once) (the lock of these events had been given back"},
+		{"timeout", with(armed(), shutBy("timeout")), "timeout (2 times), max (once) (the gate's timeout is over before the lease"},
 		{"a gate and a heartbeat", with(armed(), renewed, stalls, gate), "inside a section; 6 gates never opened: waited in vain for lease-expired: renewed by heartbeat: 3 times, last on connection 2"},
 		{"barred", with(armed(), barred), "barred: ttl unknown (218 times) (the events belonged to no open term with a known lease); of 3 events at which it could"},
 	} {

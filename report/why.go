@@ -148,13 +148,24 @@ func (u RuleUse) whyNotFired() string {
 
 // meaningTTL explains the reasons that are not the name of a limit.
 func (u RuleUse) meaningTTL() string {
-	if slices.ContainsFunc(u.Barred, func(c Count) bool { return c.What == "no lease" }) {
-		return " (the lock of these events has no lease: it is there until it is given back, or its session or transaction ends)"
-	}
-	if slices.ContainsFunc(u.Barred, func(c Count) bool { return c.What == "ttl unknown" }) {
-		return " (the events belonged to no open term with a known lease)"
+	for _, why := range []string{"no lease", "given back", "timeout", "ttl unknown"} {
+		if slices.ContainsFunc(u.Barred, func(c Count) bool { return c.What == why }) {
+			return " (" + meaningOf(why) + ")"
+		}
 	}
 	return ""
+}
+
+func meaningOf(bar string) string {
+	switch bar {
+	case "no lease":
+		return "the lock of these events has no lease: it is there until it is given back, or its session or transaction ends"
+	case "given back":
+		return "the lock of these events had been given back: its lease ends by itself no more"
+	case "timeout":
+		return "the gate's timeout is over before the lease that it waits for"
+	}
+	return "the events belonged to no open term with a known lease"
 }
 
 // whyHarmless: pauses landed inside sections, and still no lease ended there.

@@ -144,6 +144,9 @@ func (d *daemon) turned(t history.Turn) {
 
 func (d *daemon) vain(v fault.Vain) {
 	d.log.Warn("a rule waits in vain", "rule", v.Rule, "matched", v.Name, "why", v.Why)
+	if d.record != nil {
+		d.record.Vain(v)
+	}
 }
 
 func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) error {
