@@ -64,8 +64,39 @@ func note(kind, message, body string) *junitNote {
 // lock and code that was looked for, for each rule, each invariant and each
 // expected code. What was not exercised is skipped. It returns the writer's
 // first error.
-func JUnit(w io.Writer, r Run) error {
+func JUnit(w io.Writer, r Run) error { return writeXML(w, suite(r)) }
+
+// A Suite is one run of several, as JUnitSeries writes it.
+type Suite struct{ s junitSuite }
+
+// Suite makes the run's, with the run's number in its name.
+func (r Run) Suite(run int) Suite {
 	s := suite(r)
+	s.Name = fmt.Sprintf("%s run %d", s.Name, run)
+	return Suite{s}
+}
+
+type junitSuites struct {
+	XMLName  xml.Name `xml:"testsuites"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Errors   int      `xml:"errors,attr"`
+	Skipped  int      `xml:"skipped,attr"`
+	Suites   []junitSuite
+}
+
+// JUnitSeries writes a suite for each run. It returns the writer's first error.
+func JUnitSeries(w io.Writer, list []Suite) error {
+	all := junitSuites{Name: "lockfaultd"}
+	for _, s := range list {
+		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.s.Tests, all.Failures+s.s.Failures, all.Errors+s.s.Errors, all.Skipped+s.s.Skipped
+		all.Suites = append(all.Suites, s.s)
+	}
+	return writeXML(w, all)
+}
+
+func writeXML(w io.Writer, s any) error {
 	text, err := xml.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode testsuite: %w", err)

@@ -43,6 +43,7 @@ Examples:
       --freeze-before 'UPDATE(counter)#*/20=ttl+300ms' -- ./service
   lockfaultd run --freeze-after 'read(counter)#*/20=ttl+300ms' \
       --require 'lease-expired-while-held>=3' -- make integration
+  lockfaultd run --repeat 20 --freeze-before 'write#1=until:lease-expired+next-write' -- ./service
   lockfaultd run --out lf-out --junit lf-out/junit.xml --github -- make integration
 
 REDIS_URL, DATABASE_URL, REDIS_HOST/REDIS_PORT and PGHOST/PGPORT, where they are
@@ -105,6 +106,7 @@ type options struct {
 	accept    string
 	junit     string
 	github    bool
+	repeat    int
 }
 
 func newOptions() *options { return &options{} }
@@ -190,6 +192,7 @@ func (o *options) runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants", Action: notEmpty("database")},
 		&cli.StringSliceFlag{Name: "env", Usage: "rewrite the variable `NAME` too", Destination: &o.env, Category: "command"},
 		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
+		&cli.IntFlag{Name: "repeat", Value: 1, Usage: "run the command `N` times, and say how stable the verdicts are", Destination: &o.repeat, Category: "command"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict", Action: noneEmpty("expect")},
 		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict", Action: notEmpty("fail-on")},
 		&cli.StringSliceFlag{Name: "require", Usage: "a run that does not count this shows nothing (exit 11): `FACT`, such as 'lease-expired-while-held>=1', which rules bring along; repeatable", Destination: &o.require, Category: "verdict", Action: noneEmpty("require")},

@@ -52,6 +52,9 @@ func runCommand(ctx context.Context, o *options, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
+	if o.repeat > 1 {
+		return runSeries(ctx, w, t)
+	}
 	r, err := w.run(ctx)
 	if r == nil {
 		return errors.Join(err, t.close())
@@ -164,7 +167,10 @@ func accepted(path string) ([]report.Accepted, error) {
 // begins to serve.
 func (w *wrapped) open(ctx context.Context, list []endpoint) error {
 	var err error
-	if w.dir, w.keep = w.options.out, w.options.out != ""; !w.keep {
+	if w.dir == "" {
+		w.dir, w.keep = w.options.out, w.options.out != ""
+	}
+	if w.dir == "" {
 		if w.dir, err = os.MkdirTemp("", "lockfaultd-run-"); err != nil {
 			return fmt.Errorf("make folder: %w", err)
 		}

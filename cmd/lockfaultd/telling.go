@@ -85,8 +85,8 @@ func (t *telling) stepSummary(files []string, write func(io.Writer) error) error
 	if t.step == nil {
 		return nil
 	}
-	var page bytes.Buffer
-	if err := write(&page); err != nil {
+	page, err := bytesOf(write)
+	if err != nil {
 		return err
 	}
 	info, err := t.step.Stat()
@@ -98,8 +98,14 @@ func (t *telling) stepSummary(files []string, write func(io.Writer) error) error
 		whole = files[len(files)-1]
 	}
 	room := report.StepSummaryLimit - int(info.Size())
-	if page.Len() > room {
+	if len(page) > room {
 		fmt.Fprintln(t.stderr, "lockfaultd: --github: the step summary is truncated: GitHub takes 1 MiB of a step at most")
 	}
-	return report.StepSummary(t.step, page.Bytes(), room, whole)
+	return report.StepSummary(t.step, page, room, whole)
+}
+
+func bytesOf(write func(io.Writer) error) ([]byte, error) {
+	var b bytes.Buffer
+	err := write(&b)
+	return b.Bytes(), err
 }

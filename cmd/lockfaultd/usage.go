@@ -93,6 +93,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--max-frozen %d: expected 1 or more", o.maxFrozen)
 	case o.maxFreeze < 0:
 		return fmt.Errorf("--max-freeze %v: expected a positive duration", o.maxFreeze)
+	case o.repeat < 1 && len(o.command) > 0:
+		return fmt.Errorf("--repeat %d: expected 1 or more", o.repeat)
 	case o.timeout < 0:
 		return fmt.Errorf("--timeout %v: expected a positive duration", o.timeout)
 	}
