@@ -78,7 +78,7 @@ func ahead(src check.Source) check.Source {
 }
 
 // judgePercent is how often garbage is collected, as by probe verify.
-const judgePercent = 150
+const judgePercent = 200
 
 func measureJudge(shape string, src check.Source) error {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak so far

@@ -145,7 +145,7 @@ func (l *Ledger) byDeclaration(op *Op, open []*Term) []*Term {
 
 // only reports whether the process has no other open term of the lock.
 func (l *Ledger) only(t *Term) bool {
-	k := l.keys[t.Lock]
+	k := l.known(t.Lock)
 	return k == nil || !slices.ContainsFunc(k.terms, func(o *Term) bool {
 		return o != t && o.Actor == t.Actor && !o.Marker && o.Span != TxSpan
 	})

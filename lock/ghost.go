@@ -100,7 +100,7 @@ func (l *Ledger) shown(op *Op) {
 // hasToken reports whether a term of the key, of which the acquire that opened it
 // was answered, has the token.
 func (l *Ledger) hasToken(id LockID, op *Op) bool {
-	k := l.keys[id]
+	k := l.known(id)
 	return k != nil && len(k.byToken[tokenText(op.Token)]) > 0
 }
 
@@ -110,6 +110,6 @@ func (l *Ledger) mayBeGhosts(id LockID, g *Ghost, op *Op) bool {
 	if ttl := g.Acquire.TTL; ttl > 0 && op.F > g.Acquire.F.Add(ttl)+window {
 		return false
 	}
-	k := l.keys[id]
+	k := l.known(id)
 	return k == nil || k.current == nil && len(k.terms) == 0 || k.current != nil && k.current.Dead(op.F)
 }

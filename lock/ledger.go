@@ -21,8 +21,9 @@ type Ledger struct {
 	swept   int     // the open term that is looked at next
 	retired []*Term // those that may be forgotten, oldest first
 	keys    map[LockID]*keyState
-	keyLine []LockID // keys, oldest first
-	keyRoom int      // how many there may be before some are forgotten, if more than maxKeys
+	near    *keyState // of keys, the last that was asked for
+	keyLine []LockID  // keys, oldest first
+	keyRoom int       // how many there may be before some are forgotten, if more than maxKeys
 	actors  map[string]*actorState
 	conns   map[uint64]*connState
 	tokens  map[string][]*Term // by token hash
@@ -345,8 +346,20 @@ func (l *Ledger) actor(label string) *actorState {
 	return a
 }
 
-func (l *Ledger) key(id LockID) *keyState {
+// known returns what there is of a key, or nil. What asks of one op asks of one key.
+func (l *Ledger) known(id LockID) *keyState {
+	if l.near != nil && l.near.id == id {
+		return l.near
+	}
 	k := l.keys[id]
+	if k != nil {
+		l.near = k
+	}
+	return k
+}
+
+func (l *Ledger) key(id LockID) *keyState {
+	k := l.known(id)
 	if k == nil {
 		known := l.decls.lock(id.Key)
 		known = known || l.promoted[id]

@@ -162,11 +162,11 @@ func (l *Ledger) unanswered(c *connState) {
 func (l *Ledger) drop(t *Term) {
 	delete(l.terms, t.ID)
 	t.Again = nil
-	if k := l.keys[t.Lock]; k != nil {
+	if k := l.known(t.Lock); k != nil {
 		k.drop(t)
 	}
 	for _, v := range t.Votes {
-		if k := l.keys[v.Lock]; k != nil {
+		if k := l.known(v.Lock); k != nil {
 			k.drop(t)
 		}
 	}
@@ -207,10 +207,11 @@ func (l *Ledger) forgetKeys() {
 	}
 	kept := make([]LockID, 0, len(l.keyLine))
 	for i, id := range l.keyLine {
-		k := l.keys[id]
+		k := l.known(id)
 		if i < maxKeys/2 && len(k.terms) == 0 && len(k.byToken) == 0 {
 			l.candidates -= len(k.stores)
 			delete(l.keys, id)
+			l.near = nil
 			continue
 		}
 		kept = append(kept, id)

@@ -46,7 +46,7 @@ func (l *Ledger) granted(op *Op) {
 
 func (l *Ledger) refuse(op *Op) {
 	a, id := l.actor(op.Actor), IDOf(op)
-	if k := l.keys[id]; k != nil {
+	if k := l.known(id); k != nil {
 		if op.Outcome == Refused && k.group.members {
 			k.group.refusedBeside(k.certain(op))
 		}
@@ -285,7 +285,7 @@ func (l *Ledger) end(t *Term, at Instant, by EndBy) {
 	last := len(l.open) - 1
 	l.open[t.at], l.open[last].at = l.open[last], t.at
 	l.open = l.open[:last]
-	if k := l.keys[t.Lock]; k != nil {
+	if k := l.known(t.Lock); k != nil {
 		k.terms = without(k.terms, t)
 	}
 	l.eachUser(t, func(a *actorState) {
@@ -300,7 +300,7 @@ func (l *Ledger) end(t *Term, at Instant, by EndBy) {
 
 // reopen takes back that a release closed a section: it was only a step.
 func (l *Ledger) reopen(t *Term) {
-	k := l.keys[t.Lock]
+	k := l.known(t.Lock)
 	if k == nil || t.EndBy != Released || l.terms[t.ID] != t || !t.Marker && l.forsaken(t) {
 		return
 	}

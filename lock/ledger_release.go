@@ -21,7 +21,7 @@ func (l *Ledger) requestRelease(op *Op) {
 	if op.tells() {
 		l.comparedStore(id, op)
 	}
-	k := l.keys[id]
+	k := l.known(id)
 	if k == nil {
 		l.giveUp(op)
 		return
@@ -121,7 +121,7 @@ func (l *Ledger) replyRelease(op *Op) {
 		l.releasedAll(op)
 		return
 	}
-	k := l.keys[IDOf(op)]
+	k := l.known(IDOf(op))
 	own := l.terms[op.Term.ID]
 	l.shown(op)
 	if k != nil && own != nil {

@@ -12,7 +12,7 @@ func (l *Ledger) requestRenew(op *Op) {
 	if op.tells() {
 		l.comparedStore(IDOf(op), op)
 	}
-	k := l.keys[IDOf(op)]
+	k := l.known(IDOf(op))
 	if k == nil {
 		return
 	}
@@ -76,7 +76,7 @@ func (l *Ledger) replyRenew(op *Op) {
 	if conn == nil {
 		return
 	}
-	k, own := l.keys[IDOf(op)], l.terms[op.Term.ID]
+	k, own := l.known(IDOf(op)), l.terms[op.Term.ID]
 	doubted := conn.answered(op) // some may have ended since it was asked for
 	for _, t := range doubted {
 		l.unpinned(t)

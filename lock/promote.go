@@ -20,7 +20,7 @@ func isData(owned, foreign int) bool { return foreign*100 > owned*mostForeign }
 // requestStore treats a plain SET of a token that its client holds the lock with,
 // or has let lapse, as a renewal in flight.
 func (l *Ledger) requestStore(op *Op) {
-	k := l.keys[IDOf(op)]
+	k := l.known(IDOf(op))
 	if k == nil || !k.lock || !op.Token.Known() {
 		return
 	}
@@ -117,7 +117,7 @@ func (l *Ledger) candidate(k *keyState, op *Op) {
 }
 
 func (l *Ledger) dropCandidate() {
-	old := l.keys[l.storeLine[0]]
+	old := l.known(l.storeLine[0])
 	l.storeLine = l.storeLine[1:]
 	if old != nil && len(old.stores) > 0 {
 		old.stores = old.stores[1:]
@@ -175,7 +175,7 @@ func (s *keySet) add(id LockID) {
 // comparedStore promotes a key of which a compare-and-delete, or -extend, names a
 // token that was stored there by the same client.
 func (l *Ledger) comparedStore(id LockID, op *Op) {
-	k := l.keys[id]
+	k := l.known(id)
 	if k == nil || k.storing && len(k.stores) == 0 || l.data[id] {
 		return
 	}

@@ -387,7 +387,7 @@ func (l *Ledger) demote(id LockID, t *Term) {
 	remove(l.tokens, t.Token.Hash, t)
 	b := l.ballots.of(id, t.Token)
 	b.votes = append(b.votes, &Vote{Lock: t.Lock, Grant: t.Grant, lease: t.lease})
-	if k := l.keys[t.Lock]; k != nil {
+	if k := l.known(t.Lock); k != nil {
 		remove(k.byToken, tokenText(t.Token), t)
 		delete(l.actor(t.Actor).refused, t.Lock)
 	}

@@ -21,7 +21,7 @@ func (l *Ledger) Sort(id LockID) Sort {
 		return s
 	}
 	g := l.groups[l.names.of(id)]
-	if k := l.keys[id]; k != nil {
+	if k := l.known(id); k != nil {
 		g = k.group
 	}
 	if g == nil {

@@ -201,7 +201,7 @@ func (l *Ledger) undo(effects []effect, at Instant) {
 		}
 		if t := e.lost; t != nil && t.Released == e.op {
 			t.Released = nil
-			if k := l.keys[t.Lock]; k != nil && k.current == nil {
+			if k := l.known(t.Lock); k != nil && k.current == nil {
 				k.current = t
 			}
 		}

@@ -6,7 +6,7 @@ import "slices"
 // is of use for a release which tells whose it is by its token: whatever was granted
 // meanwhile, it is that term's, and ends it.
 func (l *Ledger) Told(op *Op) {
-	k := l.keys[IDOf(op)]
+	k := l.known(IDOf(op))
 	if op.Kind != Release || !op.names() || op.Depth > 0 || k == nil || l.Ignores(op) {
 		return
 	}

@@ -49,7 +49,7 @@ type judged struct {
 // judgePercent is how much of a judgement's memory may be garbage, in percent of what
 // it keeps. That is little, and most of what it makes is garbage soon: to collect it
 // less often takes some tens of megabytes, and less of the processor.
-const judgePercent = 150
+const judgePercent = 200
 
 // collectLess sets that until the returned function is called. GOGC has the last word.
 func collectLess() (restore func()) {

@@ -106,6 +106,7 @@ type kase struct {
 	metLast  map[tableRow]lock.Instant // see lastMet
 	waiting  map[*lock.Op]bool         // ops of clusters that go on
 	held     map[lock.TermID]bool      // their terms
+	subjects map[*lock.Op]bool         // what is due, once that is settled: see dueOp
 	ready    []*cluster                // those that are over
 	results  []*clustered              // of those, what their orders show
 	placeOf  map[*lock.Op]place        // of their writes

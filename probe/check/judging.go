@@ -10,7 +10,7 @@ import (
 
 // How many ops are judged at once, and how many are kept in mind for what goes on.
 const (
-	windowOps = 1 << 14
+	windowOps = 1 << 13
 	mostKept  = 1 << 16
 )
 

@@ -104,6 +104,18 @@ func (c *kase) findClusters() {
 		}
 	}
 	c.ready = ready
+	c.listSubjects()
+}
+
+// listSubjects notes which ops are due, now that nothing more is held back.
+func (c *kase) listSubjects() {
+	subjects := make(map[*lock.Op]bool, len(c.ops))
+	for _, op := range c.ops {
+		if c.isDue(op) {
+			subjects[op] = true
+		}
+	}
+	c.subjects = subjects
 }
 
 // soon reports whether somebody may yet read what a cluster left behind, which tells

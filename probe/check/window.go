@@ -86,6 +86,13 @@ func (c *kase) due(t *lock.Term) bool {
 
 // dueOp reports whether the op is a subject of this case, as due does of a term.
 func (c *kase) dueOp(op *lock.Op) bool {
+	if c.subjects != nil {
+		return c.subjects[op]
+	}
+	return c.isDue(op)
+}
+
+func (c *kase) isDue(op *lock.Op) bool {
 	return !c.judged[op] && !c.waiting[op] && (c.horizon == lock.Never || c.opEnd(op) < c.horizon)
 }
 
