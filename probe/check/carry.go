@@ -308,6 +308,7 @@ func (c *carry) result() Result {
 		}
 		return cmp.Compare(firstOp(a), firstOp(b))
 	})
+	slices.SortFunc(c.out.Facts.Overlaps, func(a, b Overlap) int { return cmp.Or(cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B)) })
 	return c.out
 }
 

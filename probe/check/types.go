@@ -143,13 +143,13 @@ type Rising struct {
 // Facts are what was seen.
 type Facts struct {
 	Ops, Grants, Refusals int
-	Sections              int // terms whose section ended by a release request
-	Reads, Writes         int // attributed for sure
-	Rejected              int // writes and claims that were refused by a guard
-	EndedWhileHeld        int // leases that ended, and locks that were lost, between the grant and the owner's release request
-	Lost                  int // of those, the locks: their session ended
-	Overlap               int // pairs of terms that were in their sections at once
-	Overlaps              []Overlap
+	Sections              int       // terms whose section ended by a release request
+	Reads, Writes         int       // attributed for sure
+	Rejected              int       // writes and claims that were refused by a guard
+	EndedWhileHeld        int       // leases that ended, and locks that were lost, between the grant and the owner's release request
+	Lost                  int       // of those, the locks: their session ended
+	Overlap               int       // pairs of terms that were in their sections at once
+	Overlaps              []Overlap // of those, no more than 4096, by A, then B
 	Locks                 []LockFact
 	Tables                []TableFact
 	Unproven              []Unproven
