@@ -13,6 +13,11 @@ func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	next, ok := e.nextTick(now)
+	for _, in := range e.undelivered() {
+		if !ok || in.by < next {
+			next, ok = in.by, true
+		}
+	}
 	for _, in := range e.active {
 		if in.ends == 0 || in.ordered {
 			continue
@@ -44,6 +49,7 @@ func (e *Engine) Advance(now lock.Instant) {
 	defer e.mu.Unlock()
 	e.lapse(now)
 	e.letTurns(now)
+	e.overdue(now)
 	for _, in := range e.due(now) {
 		if in.Act == fault.Freeze {
 			e.letGo(in, now)

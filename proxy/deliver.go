@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
@@ -12,6 +13,10 @@ import (
 // outlast the client's read timeout, which would decide what comes of it.
 const shortFreeze = time.Second
 
+// readWithin is how long the client may take to make room for its grant, and then to read it, before it
+// is frozen all the same.
+const readWithin = time.Second
+
 // delivers reports whether a freeze is one after a grant that the process is to have read: it is
 // delivered first, and what the process sends from then on waits.
 func (in *injection) delivers() bool {
@@ -20,12 +25,13 @@ func (in *injection) delivers() bool {
 }
 
 // deliver lets the reply go on and keeps what comes after it.
-func (e *Engine) deliver(in *injection) {
-	in.later = newGate()
+func (e *Engine) deliver(in *injection, now lock.Instant) {
+	in.later, in.by = newGate(), now.Add(readWithin)
 	for _, c := range in.actor.conns {
 		c.later.Store(in.later)
 	}
 	e.delivering.Add(1)
+	e.kick()
 }
 
 // Delivered tells that the reply of an op was handed over, to a client that may have gone (D is 0 then):
@@ -40,11 +46,26 @@ func (e *Engine) Delivered(op *lock.Op, now lock.Instant) {
 		switch {
 		case in.op != op:
 		case op.D == 0:
-			e.gaveUp(in, now)
+			e.leave(in, closedIt, now)
 		default:
-			in.delivered = true
-			e.delivering.Add(-1)
-			e.order(Order{Freeze: in})
+			e.handedOver(in)
+		}
+	}
+}
+
+// handedOver freezes a process whose grant has gone on, or will not.
+func (e *Engine) handedOver(in *injection) {
+	in.delivered = true
+	e.delivering.Add(-1)
+	e.order(Order{Freeze: in})
+}
+
+// overdue freezes those whose grant does not go on: the client reads nothing, and may never.
+func (e *Engine) overdue(now lock.Instant) {
+	for _, in := range e.undelivered() {
+		if in.by <= now {
+			in.unread = fmt.Sprintf("its grant could not be handed over within %s, and it was frozen all the same", readWithin)
+			e.handedOver(in)
 		}
 	}
 }
@@ -53,13 +74,16 @@ func (e *Engine) Delivered(op *lock.Op, now lock.Instant) {
 func (e *Engine) left(c *conn, now lock.Instant) {
 	for _, in := range e.undelivered() {
 		if in.conn == c {
-			e.gaveUp(in, now)
+			e.leave(in, closedIt, now)
 		}
 	}
 }
 
 // undelivered lists the freezes that wait until a grant was handed over.
 func (e *Engine) undelivered() (out []*injection) {
+	if e.delivering.Load() == 0 {
+		return nil
+	}
 	for _, in := range e.active {
 		if in.later != nil && !in.delivered {
 			out = append(out, in)
@@ -68,22 +92,33 @@ func (e *Engine) undelivered() (out []*injection) {
 	return out
 }
 
-func (e *Engine) gaveUp(in *injection, now lock.Instant) {
+// leave ends a freeze whose client did not wait for its grant.
+func (e *Engine) leave(in *injection, how string, now lock.Instant) {
 	e.delivering.Add(-1)
-	e.end(in, now, "client-gave-up", "the client closed the connection before it had its grant")
+	e.end(in, now, clientGaveUp, how+" before it had its grant")
 }
 
-// readWithin is how long a process is given to read its grant before it is frozen all the same.
-const readWithin = time.Second
-
-// awaitRead returns when the client has read all that was sent to it, as far as can be seen.
+// awaitRead returns when the client has read all that was sent to it, or what is to be said of it if not.
 func (in *injection) awaitRead(ctx context.Context) {
-	unread := in.conn.peer.Unread
-	if unread == nil || !in.delivered {
+	peer := in.conn.peer
+	if in.later == nil || in.unread != "" || peer.Unread == nil {
 		return
 	}
-	enough := time.Now().Add(readWithin)
-	for ctx.Err() == nil && unread() && time.Now().Before(enough) {
-		time.Sleep(time.Millisecond)
+	for enough := time.Now().Add(readWithin); ctx.Err() == nil && !peer.gone(); time.Sleep(time.Millisecond) {
+		unread, err := peer.Unread()
+		if err == nil && !unread {
+			return
+		}
+		if time.Now().After(enough) {
+			in.unread = whyUnread(err)
+			return
+		}
 	}
+}
+
+func whyUnread(err error) string {
+	if err != nil {
+		return fmt.Sprintf("whether it had read its grant could not be told, and it was frozen all the same: %v", err)
+	}
+	return fmt.Sprintf("it had not read its grant within %s, and was frozen all the same", readWithin)
 }

@@ -33,6 +33,7 @@ type Engine struct {
 	signals   map[string]bool // given, and no gate has waited for them yet
 
 	delivering atomic.Int32 // freezes that wait until a grant was handed over
+	holding    atomic.Int32 // how many are active
 	finished   []history.Injection
 	vain       []fault.Vain
 	orders     []Order
@@ -56,8 +57,10 @@ type Engine struct {
 type conn struct {
 	id    uint64
 	actor *Actor
-	stall atomic.Pointer[Gate] // both directions wait here
-	later atomic.Pointer[Gate] // requests wait here
+	stall atomic.Pointer[Gate]    // both directions wait here
+	later atomic.Pointer[Gate]    // requests wait here
+	held  atomic.Pointer[[]byte]  // the request that waits at a gate
+	void  atomic.Pointer[lock.Op] // was sent again before it had its answer
 	// stalled is until when; behind the engine's mutex.
 	stalled lock.Instant
 	begun   bool // the request at hand is of what its session has begun before; set by that
@@ -73,8 +76,10 @@ type Peer struct {
 	Upstream string       // where its session leads to, as routes have it
 	Backend  func() int32 // the number of the Postgres backend, 0 if it is not known yet; nil: it is none
 
-	// Unread tells whether something that was sent to it is known not to have been read; may be nil.
-	Unread func() bool
+	// Unread tells whether something that was sent to it has not been read; may be nil.
+	Unread func() (bool, error)
+	// Waiting returns what it has sent and nobody has read; may be nil.
+	Waiting func() []byte
 
 	// Working tells whether it has begun what it has not ended, such as a transaction; may be nil.
 	Working func() bool

@@ -39,7 +39,7 @@ func (s *Session) Sent(dir Direction, now lock.Instant) []*lock.Op {
 			keep = append(keep, l)
 			continue
 		}
-		if !gone {
+		if !gone && s.conn.void.Load() != l.op {
 			l.op.D = now
 		}
 		s.engine.Delivered(l.op, now)

@@ -21,6 +21,31 @@ func hungUp(c net.Conn) bool {
 	return polled(sc, unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR)
 }
 
+// waiting returns what the other end of a connection has sent and nobody has read yet, up to a bound. Of
+// one with TLS that is not known.
+func waiting(c net.Conn) []byte {
+	if p, ok := c.(interface{ Peek() []byte }); ok {
+		return p.Peek()
+	}
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	buf := make([]byte, 2*mostKept)
+	n := 0
+	err = raw.Control(func(fd uintptr) {
+		n, _, _ = unix.Recvfrom(int(fd), buf, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	if err != nil {
+		return nil
+	}
+	return buf[:max(n, 0)]
+}
+
 // broken reports whether a connection can carry nothing any more, in either
 // direction.
 func broken(c syscall.Conn) bool { return polled(c, unix.POLLHUP|unix.POLLERR) }

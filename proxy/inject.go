@@ -36,7 +36,10 @@ type injection struct {
 	section   bool         // the process was in a critical section
 	wait      *fault.Wait  // nil: it lasts For
 	later     *Gate        // what its process sends after the grant waits here; nil: the grant itself waits
-	delivered bool         // the grant has gone on
+	delivered bool         // the grant has gone on, or was waited for long enough
+	by        lock.Instant // how long that is
+	unread    string       // why it is not known that the client has read its grant
+	gaveUp    string       // how the client gave up on the request while it was held; "": it did not
 	opened    lock.Instant // its gate's conditions had come about; 0: they have not
 	thaw      Thawer
 	entry     *schedule.Entry // in the book; nil: none is kept
@@ -56,7 +59,7 @@ func (e *Engine) inject(in *injection, now lock.Instant) *Gate {
 func (e *Engine) begin(in *injection, now lock.Instant) *Gate {
 	switch in.Act {
 	case fault.Freeze:
-		return e.freeze(in)
+		return e.freeze(in, now)
 	case fault.Drop, fault.Reset:
 		return e.cut(in)
 	}
@@ -77,7 +80,7 @@ func (e *Engine) stall(in *injection, now lock.Instant) *Gate {
 			c.stalled = in.ends
 		}
 	}
-	e.active = append(e.active, in)
+	e.hold(in)
 	e.kick()
 	return in.gate
 }
@@ -98,7 +101,7 @@ func (e *Engine) reach(in *injection) []*conn {
 	return out
 }
 
-func (e *Engine) freeze(in *injection) *Gate {
+func (e *Engine) freeze(in *injection, now lock.Instant) *Gate {
 	in.gate, in.over = newGate(), newGate()
 	for _, a := range e.active {
 		if a.Act == fault.Freeze && a.ordered {
@@ -106,9 +109,9 @@ func (e *Engine) freeze(in *injection) *Gate {
 		}
 	}
 	in.actor.held = in
-	e.active = append(e.active, in)
+	e.hold(in)
 	if in.delivers() {
-		e.deliver(in)
+		e.deliver(in, now)
 		return nil
 	}
 	e.order(Order{Freeze: in})
@@ -120,7 +123,11 @@ func (e *Engine) freeze(in *injection) *Gate {
 func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil && in.gaveUp != "":
+		e.end(in, now, clientGaveUp, in.gaveUp)
+		return
+	case err != nil:
 		e.end(in, now, "refused", err.Error())
 		return
 	}
@@ -128,6 +135,9 @@ func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	in.confirmed = now
 	in.ends = now.Add(in.For)
 	if in.settles() {
+		in.ends = now
+	}
+	if in.gaveUp != "" {
 		in.ends = now
 	}
 	if in.cancelled {
@@ -149,12 +159,16 @@ func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant)
 	defer e.mu.Unlock()
 	outcome, why := "landed", []string{}
 	switch {
+	case in.gaveUp != "":
+		outcome, why = clientGaveUp, []string{in.gaveUp}
 	case now < in.ends:
 		outcome, why = "cut short", []string{tooSoon}
 	case in.shut():
 		outcome, why = closed, []string{in.wait.Why()}
 	case note != "":
 		outcome = "cut short"
+	case in.unread != "":
+		why = []string{in.unread}
 	}
 	if note != "" {
 		why = append(why, note)
@@ -176,6 +190,7 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 			break
 		}
 	}
+	e.holding.Store(int32(len(e.active)))
 	if in.actor.held == in {
 		in.actor.held = nil
 	}
@@ -186,7 +201,7 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 	if in.over != nil {
 		in.over.Open()
 	}
-	if in.phase == fault.After || outcome == "client-gave-up" || outcome == "refused" {
+	if in.phase == fault.After || outcome == clientGaveUp || outcome == "refused" {
 		e.unsettle("", now, func(s *settling) bool { return s.in == in })
 	}
 	e.finish(in, now, outcome, reason)
@@ -224,7 +239,10 @@ func (e *Engine) Released(in *injection, gone bool, now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if gone {
-		e.end(in, now, "client-gave-up", "the client closed the connection during the stall")
+		in.gaveUp = closedIt
+	}
+	if in.gaveUp != "" {
+		e.end(in, now, clientGaveUp, in.gaveUp+" during the stall")
 		return
 	}
 	if in.shut() {

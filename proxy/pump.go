@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -121,6 +122,9 @@ func (d *driver) follow(ctx context.Context, y *way, step Step, buf []byte) (int
 			}
 		}
 		if step.Gate != nil {
+			if y.dir == ToUpstream {
+				d.keep(buf[done:], step.Held)
+			}
 			if err := d.wait(ctx, y, step); err != nil {
 				return done, err
 			}
@@ -129,6 +133,19 @@ func (d *driver) follow(ctx context.Context, y *way, step Step, buf []byte) (int
 		}
 		step = d.session.Next(y.dir, d.clock())
 	}
+}
+
+// mostKept is how large a held request may be to be known again.
+const mostKept = 64 << 10
+
+// keep has the request that waits be known again, should the client send it once more.
+func (d *driver) keep(buf []byte, held int) {
+	d.conn.held.Store(nil)
+	if held <= 0 || held > mostKept || held > len(buf) {
+		return
+	}
+	request := bytes.Clone(buf[:held])
+	d.conn.held.Store(&request)
 }
 
 func (d *driver) record(dir Direction) {

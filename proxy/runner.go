@@ -120,21 +120,32 @@ func (r *Runner) carryOut(ctx context.Context) {
 func (r *Runner) work(ctx context.Context, o Order) {
 	switch {
 	case o.Freeze != nil:
-		in := o.Freeze
-		for _, g := range in.behind {
-			<-g.Done()
-		}
-		in.awaitRead(ctx)
-		t, err := r.Freezer.Freeze(ctx, in.owner, in.Scope, in.For+thawGrace)
-		r.Engine.Frozen(in, t, err, r.Clock())
+		r.freeze(ctx, o.Freeze)
 	case o.Thaw != nil:
 		r.explain(ctx, o.Thaw)
+		r.Engine.noteGaveUp(o.Thaw)
 		note, err := o.Thaw.thaw.Thaw()
 		r.Engine.Thawed(o.Thaw, note, err, r.Clock())
 	case o.Release != nil:
 		r.explain(ctx, o.Release)
+		r.Engine.noteGaveUp(o.Release)
 		r.Engine.Released(o.Release, o.Release.conn.peer.gone(), r.Clock())
 	case o.Baseline != "":
 		r.Engine.BaselineRead(o.Baseline, r.Baseline != nil && r.Baseline(ctx, o.Baseline))
 	}
+}
+
+// freeze carries out a freeze, for a client that is still there.
+func (r *Runner) freeze(ctx context.Context, in *injection) {
+	for _, g := range in.behind {
+		<-g.Done()
+	}
+	in.awaitRead(ctx)
+	if r.Engine.noteGaveUp(in) {
+		r.Engine.Frozen(in, nil, errGone, r.Clock())
+		return
+	}
+	t, err := r.Freezer.Freeze(ctx, in.owner, in.Scope, in.For+thawGrace)
+	r.Engine.noteGaveUp(in)
+	r.Engine.Frozen(in, t, err, r.Clock())
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
@@ -154,7 +155,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	s.live.Add(1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket), Upstream: r.Upstream, Backend: t.Backend, Working: t.Working})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket), Waiting: func() []byte { return waiting(client) }, Upstream: r.Upstream, Backend: t.Backend, Working: t.Working})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
@@ -227,16 +228,20 @@ type Socketeer interface {
 	Unread(client, server netip.AddrPort) (int, error)
 }
 
-// unread tells whether the client of a connection has something left to read, if that can be known.
-func (s *Server) unread(c net.Conn) func() bool {
+// unread tells whether the client of a connection has something left to read, if that can be known: what
+// was sent to it and is not acknowledged may have yet to come to its end.
+func (s *Server) unread(c net.Conn) func() (bool, error) {
 	f, ok := s.Freezer.(Socketeer)
 	if !ok {
 		return nil
 	}
 	client, server := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
-	return func() bool {
+	return func() (bool, error) {
+		if sc, ok := c.(syscall.Conn); ok && unheard(sc) {
+			return true, nil
+		}
 		n, err := f.Unread(client, server)
-		return err == nil && n > 0
+		return n > 0, err
 	}
 }
 

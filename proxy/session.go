@@ -30,6 +30,7 @@ type Step struct {
 	Answer   []byte
 	Gate     *Gate
 	Patience time.Duration
+	Held     int // how many bytes behind these are the request that waits
 	More     bool
 }
 
@@ -167,6 +168,7 @@ func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
 	switch m.Kind {
 	case wire.Request:
 		m.Op.A = now
+		s.engine.Again(s.conn, m.Op)
 	case wire.Reply:
 		if m.Op.F != 0 {
 			m.Op.R = f.arrivalOf(m.Start, now)
@@ -223,7 +225,11 @@ func (s *Session) advance(f *flow, now lock.Instant) Step {
 				if g.cut != nil {
 					return s.lastOf(f, g, now)
 				}
-				return f.cut(m.Start, Step{Gate: g, Patience: s.patience(f)})
+				step := f.cut(m.Start, Step{Gate: g, Patience: s.patience(f)})
+				if m.Kind == wire.Request {
+					step.Held = int(m.End - f.base)
+				}
+				return step
 			}
 		}
 		f.known, f.decided = false, false

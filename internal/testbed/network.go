@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,6 +148,9 @@ func (c *Conn) Close() error {
 // Gone reports whether the other end has ended its stream.
 func (c *Conn) Gone() bool { return c.in.ended() }
 
+// Peek returns what the other end wrote and nobody has read.
+func (c *Conn) Peek() []byte { return c.in.peek() }
+
 // LocalAddr returns this end's address.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
@@ -226,4 +230,10 @@ func (b *buffer) ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.eof
+}
+
+func (b *buffer) peek() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.data)
 }
