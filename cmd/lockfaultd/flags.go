@@ -23,6 +23,7 @@ import (
 
 const serveExample = `lockfaultd [flags]                 stand between clients and their servers
 lockfaultd run [flags] -- COMMAND  run a command behind the proxies and judge it
+lockfaultd sweep -- COMMAND        run it with every fault that could matter, and print one table
 
 Examples:
   lockfaultd --stall-after SETNX=800ms

@@ -1,0 +1,125 @@
+package sweep
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func outcome(happened string, codes ...string) Outcome {
+	o := Outcome{Happened: happened, Exit: 11, Why: "not exercised", Reason: "why"}
+	for _, c := range codes {
+		o.Verdicts = append(o.Verdicts, known[c])
+	}
+	return o
+}
+
+var known = map[string]Verdict{
+	"LF104": {"LF104", "PROVEN", "harm", true}, "LF104?": {"LF104", "LIKELY", "harm", true}, "LF201": {"LF201", "PROVEN", "good", false},
+	"LF101": {"LF101", "PROVEN", "hazard", false}, "LF309": {"LF309", "PROVEN", "declared", true}, "LF401": {"LF401", "PROVEN", "inconclusive", false},
+}
+
+func TestARowSaysWhatItsRunsCameTo(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		runs   []Outcome
+		result string
+		codes  string
+		stable int
+		note   string
+	}{
+		{"harm each time", []Outcome{outcome("landed", "LF104"), outcome("landed", "LF104")}, Fails, "LF104", 2, ""},
+		{"harm once is a proof", []Outcome{outcome("landed"), outcome("landed", "LF104")}, Fails, "LF104?", 1, ""},
+		{"more harm in one", []Outcome{outcome("landed", "LF309"), outcome("landed", "LF104", "LF309"), outcome("landed", "LF309")}, Fails, "LF104? LF309", 2, ""},
+		{"harm beside a fault that was none", []Outcome{outcome("", "LF104")}, Fails, "LF104", 1, ""},
+		{"a defence worked", []Outcome{outcome("landed", "LF101", "LF201"), outcome("landed", "LF201", "LF401")}, Survives, "LF201", 2, ""},
+		{"LIKELY harm clears nothing", []Outcome{outcome("landed", "LF104?")}, Unclear, "", 1, "not exercised"},
+		{"a gate that stayed shut", []Outcome{outcome("landed"), outcome("never opened")}, Shut, "", 1, "why"},
+		{"a client that gave up", []Outcome{outcome("client-gave-up")}, Gone, "", 1, "why"},
+		{"a command that failed", []Outcome{{Happened: "landed", Exit: 12, Why: "status 3"}}, Gone, "", 1, "status 3"},
+		{"no fault", []Outcome{outcome("")}, Absent, "", 1, "why"},
+		{"refused", []Outcome{outcome("refused")}, Absent, "", 1, "refused: why"},
+	} {
+		r := NewRow(Trial{}, tt.runs)
+		if r.Result != tt.result || strings.Join(r.Codes, " ") != tt.codes || r.Stable != tt.stable || r.Of != len(tt.runs) || r.Note != tt.note {
+			t.Errorf("%s: got %+v", tt.name, r)
+		}
+	}
+	if r := NewRow(Trial{}, []Outcome{outcome("landed", "LF101")}); !slices.Equal(r.Hazards, []string{"LF101"}) {
+		t.Errorf("hazards: got %v", r.Hazards)
+	}
+}
+
+func TestTheWorstRowDecidesTheExit(t *testing.T) {
+	for _, tt := range []struct {
+		results []string
+		exit    int
+	}{{nil, 0}, {[]string{Survives}, 0}, {[]string{Survives, Shut}, 11}, {[]string{Gone, Fails}, 10}, {[]string{Unclear, Absent}, 11}} {
+		var rows []Row
+		for _, r := range tt.results {
+			rows = append(rows, Row{Result: r})
+		}
+		if got := Exit(rows); got != tt.exit {
+			t.Errorf("%v: got %d, want %d", tt.results, got, tt.exit)
+		}
+	}
+}
+
+func small(t *testing.T) Table {
+	all := derived(t, unfenced()).Cross()
+	return Table{Section: derived(t, unfenced()), Command: []string{"./service"}, Pruned: []Trial{Only(all, "before write="+DropReply)[0]}, Rows: []Row{
+		NewRow(Only(all, "before write="+Short)[0], []Outcome{outcome("landed"), outcome("landed")}),
+		NewRow(Only(all, "before write="+NextWrite)[0], []Outcome{outcome("landed", "LF104"), outcome("never opened")}),
+		NewRow(Only(all, "before release="+NextWrite)[0], []Outcome{outcome("never opened"), outcome("never opened")}),
+	}}
+}
+
+func TestTheTableInItsForms(t *testing.T) {
+	table := small(t)
+	for name, form := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  []string
+	}{
+		"text": {func(b *bytes.Buffer) error { return table.Text(b) }, []string{
+			"section   lock:counter (lease 500ms): acquire, read counter, write counter, release; 3 of 3 went this way, by 3 processes\n",
+			"anchor          fault                           result        verdicts  stable\n",
+			"before write    ttl*0.5                         survives                2 of 2\n",
+			"                until:lease-expired+next-write  FAILS         LF104?    1 of 2\n",
+			"before release  until:lease-expired+next-write  never opened            2 of 2  why\n",
+			"\n1 more were left out, as they could show nothing new (--verbose says why)\n",
+			"\n3 trials: 1 FAILS, 1 survives, 1 never opened; 1 not the same each time\n",
+		}},
+		"markdown": {func(b *bytes.Buffer) error { return table.Markdown(b) }, []string{
+			"| before write | `until:lease-expired+next-write` | FAILS | LF104? | 1 of 2 |  |\n",
+			"| before write | `drop-reply` | left out | | | nothing has been answered yet that could be lost |\n",
+		}},
+		"json": {func(b *bytes.Buffer) error { return table.JSON(b) }, []string{
+			`"schema": 1`, `"exit": 10`, `"lease_ns": 500000000`, `"rule": "write(counter)#1=until:lease-expired+next-write,max=1"`, `"stable": 1`, `"pruned": "nothing has been`,
+		}},
+	} {
+		var b bytes.Buffer
+		if err := form.write(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range form.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, b.String())
+			}
+		}
+	}
+	table.Verbose = true
+	var b bytes.Buffer
+	if err := table.Text(&b); err != nil || !strings.Contains(b.String(), "left out\n  before write, drop-reply: nothing has been answered yet") {
+		t.Errorf("--verbose does not say what was left out:\n%s", b.String())
+	}
+}
+
+func TestAnEstimateCountsWhatTheFaultsWaitFor(t *testing.T) {
+	s := derived(t, unfenced())
+	trials := []Trial{{Fault: Short}, {Fault: NextRead}, {Fault: DropReply}}
+	if got := Estimate(trials, s, 2, time.Second); got != 2*(3*time.Second+ttl/2+ttl) {
+		t.Errorf("got %s", got)
+	}
+}
