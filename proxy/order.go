@@ -116,14 +116,13 @@ func (e *Engine) living(a *Actor, now lock.Instant) []*lock.Term {
 	return slices.DeleteFunc(e.ledger.OpenTerms(a.Label), func(t *lock.Term) bool { return t.Dead(now) })
 }
 
-// wantedBy reports whether a held op asks for a lock that a process has: its answer may wait for the
-// release, and that for what the process does before.
+// wantedBy reports whether a process has a lock that the held op asks for, or one of a session, which somebody
+// may wait for at the server: the answer may wait for the release, and that for what the process does before.
 func (e *Engine) wantedBy(in *injection, a *Actor, now lock.Instant) bool {
-	if in.op.Kind != lock.Acquire || in.phase != fault.Before {
-		return false
-	}
-	id := e.ledger.LockOf(in.op)
-	return slices.ContainsFunc(e.living(a, now), func(t *lock.Term) bool { return t.Lock == id })
+	asks := in.op.Kind == lock.Acquire && in.phase == fault.Before
+	return slices.ContainsFunc(e.living(a, now), func(t *lock.Term) bool {
+		return t.Span == lock.SessionSpan || asks && t.Lock == e.ledger.LockOf(in.op)
+	})
 }
 
 // keeps reports whether a lock that a process has was taken on a connection: its renewal, or its release,

@@ -200,6 +200,33 @@ func TestWhoHasTheLockGoesOn(t *testing.T) {
 	}
 }
 
+// Who has a lock of his session goes on, whatever op is held: one who has locked its row may wait for that.
+func TestASessionsLockGoesOn(t *testing.T) {
+	s := held(t, untilGo, statement(1, lock.Write, "counter"))
+	taken := grant(3, "advisory:7")
+	taken.Proto, taken.Span, taken.TTL, taken.NX = lock.Postgres, lock.SessionSpan, 0, false
+	s.do(taken, 15)
+	if s.Signal("go", 20); s.asks(statement(3, lock.Write, "t"), 30) {
+		t.Error("it waits")
+	}
+}
+
+// An after-gate's op has its answer: nobody waits for a lock by it.
+func TestAnAnsweredAcquireWaitsForNobody(t *testing.T) {
+	e := engine(t, "stall-after", "acquire(other)#1=until:signal:go")
+	s := &scene{Engine: e, t: t, conns: map[uint64]*conn{1: e.Open(1, owner("a")), 3: e.Open(3, owner("b")), 4: e.Open(4, owner("b"))}}
+	taken := grant(1, "other")
+	s.asks(taken, 1)
+	if g := s.Reply(s.conns[1], taken, true, 1); g == nil {
+		t.Fatal("nothing is held")
+	}
+	twin := grant(3, "other")
+	s.do(twin, 15)
+	if s.Signal("go", 20); !s.asks(statement(4, lock.Write, "t"), 30) {
+		t.Error("it does not wait")
+	}
+}
+
 // Of a quorum's lock, every connection on which a vote was given has it.
 func TestVotesKeepTheirConnections(t *testing.T) {
 	p := PlanOf(t, "stall-before", "write#1=until:signal:go")
@@ -230,7 +257,8 @@ func TestNobodyWaitsPastHisLease(t *testing.T) {
 	short.TTL = 100 * time.Millisecond
 	s.do(short, 20)
 	s.Signal("go", 30)
-	s.asks(statement(4, lock.Write, "t"), 30)
+	waiting := statement(4, lock.Write, "t")
+	s.asks(waiting, 30)
 	limit := s.settlings[0].turns[0].limit
 	if want := s.ledger.Term(2).LeaseEnd.Earliest.Add(-time.Second / 5); limit.at != want || limit.why != atLease {
 		t.Errorf("until %v for its %s, want %v", limit.at, limit.why, want)
@@ -248,6 +276,12 @@ func TestNobodyWaitsPastHisLease(t *testing.T) {
 	s.Advance(limit.at)
 	if turns := s.Turns(); len(turns) != 1 || turns[0].Cut != atLease || turns[0].Ended != limit.at {
 		t.Errorf("%+v", turns)
+	}
+	renewal := grant(3, "other")
+	renewal.Kind, renewal.NX, renewal.Outcome = lock.Renew, false, lock.Done
+	s.do(renewal, limit.at)
+	if g, _ := s.Before(s.conns[4], waiting, limit.at+1); g != nil {
+		t.Error("it waits again, since there is more left of the lease now")
 	}
 }
 

@@ -124,9 +124,12 @@ type report struct {
 	Counter struct {
 		NetDeficit int `json:"net_deficit"`
 	}
-	Verdicts []verdict
-	Facts    struct{ Overlap int }
+	Verdicts   []verdict
+	Injections struct{ List []injection }
+	Facts      struct{ Overlap int }
 }
+
+type injection struct{ Reason string }
 
 type verdict struct {
 	Code, Level, Class string
