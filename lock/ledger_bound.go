@@ -207,15 +207,14 @@ func (l *Ledger) forgetKeys() {
 	}
 	kept := make([]LockID, 0, len(l.keyLine))
 	for i, id := range l.keyLine {
-		k := l.known(id)
+		k := l.keys[id]
 		if i < maxKeys/2 && len(k.terms) == 0 && len(k.byToken) == 0 {
 			l.candidates -= len(k.stores)
 			delete(l.keys, id)
-			l.near = nil
 			continue
 		}
 		kept = append(kept, id)
 	}
-	l.keyLine = kept
+	l.keyLine, l.near = kept, nil
 	l.keyRoom = len(kept) + len(kept)/2 // if most are held, the next look may wait too
 }

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -388,6 +389,21 @@ func TestManyHeldKeysAreNotLookedAtEachTime(t *testing.T) {
 	}
 	if looks == 0 || looks > 6 {
 		t.Errorf("all keys were looked at %d times; want fewer and fewer", looks)
+	}
+}
+
+func TestAKeyThatWasForgottenIsNotFound(t *testing.T) {
+	l := newTape()
+	first := LockID{Key: "lock:0"}
+	for i := range maxKeys {
+		l.key(LockID{Key: "lock:" + strconv.Itoa(i)})
+	}
+	if l.known(first) == nil {
+		t.Fatal("forgotten already")
+	}
+	l.key(LockID{Key: "lock:another"})
+	if l.known(first) != nil {
+		t.Error("still found, out of what was asked for last")
 	}
 }
 
