@@ -91,21 +91,30 @@ type Server struct {
 	done chan error
 }
 
-// patience bounds how long one client may take, and how long the end waits for those that are served.
-const patience = 5 * time.Second
+// patience bounds how long one client may take, asking how long it may take to say what it wants, and farewell
+// how long the end waits for those that are served.
+const (
+	patience = 5 * time.Second
+	asking   = time.Second
+	farewell = 250 * time.Millisecond
+)
 
 // Serve begins to serve; Close has to follow.
 func Serve(ln net.Listener, h http.Handler) *Server {
-	s := &Server{http: http.Server{Handler: h, ReadTimeout: patience, WriteTimeout: patience, MaxHeaderBytes: 16 << 10}, done: make(chan error, 1)}
+	s := &Server{http: http.Server{Handler: h, ReadHeaderTimeout: asking, ReadTimeout: patience, WriteTimeout: patience, MaxHeaderBytes: 16 << 10}, done: make(chan error, 1)}
 	go func() { s.done <- s.http.Serve(ln) }()
 	return s
 }
 
-// Close stops serving, waits for requests that are being answered, and returns why it had ended before.
+// Close stops serving, waits a little for requests that are being answered, ends the connections that are left,
+// and returns why it had ended before.
 func (s *Server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) { // whoever is connected and silent is owed nothing
+		err = s.http.Close()
+	}
 	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", served)
 	}

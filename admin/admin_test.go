@@ -2,10 +2,14 @@ package admin
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A board has the gates' answers, and what was given.
@@ -43,6 +47,7 @@ func TestRoutes(t *testing.T) {
 		{name: "IPv6", method: "POST", path: "/v1/signals/go", host: "[::1]:8474", status: 200, given: "go"},
 		{name: "IPv6 without a port", method: "POST", path: "/v1/signals/go", host: "[::1]", status: 200, given: "go"},
 		{name: "a page from elsewhere", method: "POST", path: "/v1/signals/go", origin: "http://evil.example", status: 403},
+		{name: "one that only asks", method: "GET", path: "/v1/signals", origin: "http://evil.example", status: 200},
 		{name: "no token", method: "POST", path: "/v1/signals/go", token: "secret", status: 401, body: "Bearer"},
 		{name: "a wrong token", method: "POST", path: "/v1/signals/go", token: "secret", auth: "Bearer guess", status: 401},
 		{name: "no bearer", method: "POST", path: "/v1/signals/go", token: "secret", auth: "secret", status: 401},
@@ -140,4 +145,68 @@ func TestCloseTellsOfAListenerThatFailed(t *testing.T) {
 	if err := s.Close(); err == nil {
 		t.Error("no error of a listener that was closed before")
 	}
+}
+
+// pipes is a listener whose connections are in memory, so that time can be the test's.
+type pipes struct {
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.over) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// silent serves a client that says nothing.
+func silent(t *testing.T) (*Server, net.Conn) {
+	p := &pipes{conns: make(chan net.Conn), over: make(chan struct{})}
+	s := Serve(p, Handler(&board{}, ""))
+	here, there := net.Pipe()
+	p.conns <- there
+	synctest.Wait()
+	return s, here
+}
+
+// A client that connects and says nothing neither keeps the end waiting for long nor makes it fail.
+func TestCloseDoesNotWaitForTheSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := silent(t)
+		began := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > farewell {
+			t.Errorf("it took %v", took)
+		}
+		if _, err := client.Read(make([]byte, 1)); err == nil {
+			t.Error("the client is connected still")
+		}
+	})
+}
+
+// Nor does it keep its place for long.
+func TestTheSilentAreLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := silent(t)
+		began := time.Now()
+		if _, err := client.Read(make([]byte, 1)); err == nil || time.Since(began) != asking {
+			t.Errorf("%v after %v, want an end after %v", err, time.Since(began), asking)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

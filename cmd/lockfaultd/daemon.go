@@ -348,12 +348,11 @@ func (d *daemon) backendPIDs() []int32 {
 // close ends everything that is still running, thaws what is frozen, and closes
 // the history.
 func (d *daemon) close() error {
-	served := d.closeAdmin()
 	d.endSessions()
 	d.stopRunning()
 	d.running.Wait()
 	d.dismiss()
-	return errors.Join(served, d.freezer.Close(), d.closeHistory())
+	return errors.Join(d.freezer.Close(), d.closeHistory(), d.closeAdmin()) // last: nothing waits for its clients
 }
 
 func (d *daemon) closeHistory() error {
