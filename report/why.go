@@ -125,6 +125,8 @@ func (u RuleUse) why(t tally, f check.Facts) string {
 		return "refused: not freezable: " + because(t.reasons)
 	case t.Landed == 0 && t.GaveUp > 0:
 		return "the client gave up on its request each time, before the pause was over"
+	case t.Section == 0 && t.Shut > 0:
+		return fmt.Sprintf("%s landed, none inside a section; %s", many(t.Landed, t.noun()), t.gates())
 	case t.Section == 0:
 		return fmt.Sprintf("%s landed, none inside a section: nobody was holding the lock", many(t.Landed, t.noun()))
 	}
