@@ -31,6 +31,7 @@ type Moment struct {
 	TTL       time.Duration // observed on the grant of the op's own term, or on this grant; 0: unknown
 	Actor     string        // label of the process; "" when it is not known
 	Freezable bool          // whether the actor could be frozen
+	Cannot    string        // why not, where that is known
 	Lock      bool          // the lock is known that the op asks for, or in whose section it is
 	NoLease   bool          // the op's own term is known, and has no lease that could end
 	Due       int           // of a plan that repeats: the rule that is to act, from 1; 0: none
@@ -193,7 +194,7 @@ func knownTTL(m Moment) time.Duration {
 // could fire and selects the event.
 func (p *Plan) ask(r *armed, t Moment, name string, now lock.Instant) Decision {
 	if why := p.bar(r, t, name, now); why != "" {
-		p.tell(r, why, name, now)
+		p.tell(r, t, why, name, now)
 		r.barred[why]++
 		p.repeats.barred(r, t, why)
 		return Decision{}

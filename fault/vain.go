@@ -11,8 +11,10 @@ type Vain struct {
 }
 
 // hopeless are the reasons by which a rule is barred for good, in words.
-func hopeless(r *armed, why string) string {
+func hopeless(r *armed, t Moment, why string) string {
 	switch {
+	case why == NotFreezable && t.Cannot != "":
+		return NotFreezable + ": " + t.Cannot
 	case why == NoLease && r.leased():
 		return "no lease: the lock is there until it is given back, or its session or transaction ends"
 	case why == NoLease:
@@ -27,10 +29,10 @@ func hopeless(r *armed, why string) string {
 	return ""
 }
 
-// tell notes, once for each rule and reason, that it was barred for good: who waits for it is to hear of that at
+// tell notes, once for each rule and reason, that it was barred for good, or by whose process it is: who waits for it is to hear of that at
 // once and not at the end. A rule that has picked all that it will of a name is waited for no more.
-func (p *Plan) tell(r *armed, why, name string, now lock.Instant) {
-	if said := hopeless(r, why); said != "" && !r.told[why] && r.Select.picksAfter(r.counts[name]) {
+func (p *Plan) tell(r *armed, t Moment, why, name string, now lock.Instant) {
+	if said := hopeless(r, t, why); said != "" && !r.told[why] && r.Select.picksAfter(r.counts[name]) {
 		r.told[why] = true
 		p.vain = append(p.vain, Vain{now, r.Text, name, said})
 	}

@@ -7,7 +7,7 @@ import (
 
 // momentOf describes a moment to the plan. It costs no allocation.
 func (e *Engine) momentOf(c *conn, phase fault.Phase, op *lock.Op, now lock.Instant) fault.Moment {
-	m := fault.Moment{Phase: phase, Op: op, Actor: c.actor.Label, Freezable: c.actor.freezable()}
+	m := fault.Moment{Phase: phase, Op: op, Actor: c.actor.Label, Freezable: c.actor.owner.Reason == "", Cannot: c.actor.owner.Reason}
 	t := e.ledger.Term(op.Term.ID)
 	if t == nil {
 		m.Lock = op.Key != ""
