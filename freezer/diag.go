@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/mdlayher/netlink"
@@ -31,24 +32,45 @@ type socket struct {
 	inode         uint32
 	unread        uint32 // bytes in its receive queue
 	cgroup        uint64 // v2 cgroup at the time of socket(); 0 unknown, 1 the root
+	from          *diag  // who found it; nil: that of this namespace
 }
 
 // diag asks the kernel for sockets by their exact addresses. Its netlink socket
 // stays open, since opening one costs more than the question.
 type diag struct {
-	mu   sync.Mutex
-	conn *netlink.Conn
+	space *os.File // the network namespace that is asked; nil: this one
+
+	mu     sync.Mutex
+	conn   *netlink.Conn
+	closed bool // its namespace was left: a new socket would be one of this
 }
 
 func (d *diag) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.conn == nil {
-		return nil
+	var err error
+	if d.conn != nil {
+		err = d.conn.Close()
 	}
-	err := d.conn.Close()
-	d.conn = nil
+	if d.space != nil {
+		err = errors.Join(err, d.space.Close())
+	}
+	d.conn, d.space, d.closed = nil, nil, true
 	return err
+}
+
+// open opens the netlink socket, which then stays in its namespace.
+func (d *diag) open() error {
+	config := &netlink.Config{}
+	if d.space != nil {
+		config.NetNS = int(d.space.Fd())
+	}
+	c, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, config)
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	d.conn = c
+	return nil
 }
 
 // connection finds the client's end of a connection. A socket that is bound to
@@ -109,12 +131,13 @@ func (d *diag) ask(local, remote netip.AddrPort, device uint32) (socket, error) 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closed {
+		return socket{}, fs.ErrClosed
+	}
 	if d.conn == nil {
-		c, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
-		if err != nil {
-			return socket{}, fmt.Errorf("open netlink: %w", err)
+		if err := d.open(); err != nil {
+			return socket{}, err
 		}
-		d.conn = c
 	}
 	answers, err := d.conn.Execute(m)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 var (
 	// ErrNoAddress: the connection has no IP address, as over a Unix socket.
 	ErrNoAddress = errors.New("the client has no IP address, so its process cannot be found")
-	// ErrNoConnection: this network namespace knows no such established
-	// connection. The client is gone, or elsewhere, or behind address translation.
+	// ErrNoConnection: no network namespace of this host that can be asked knows such
+	// an established connection. The client is gone, or elsewhere, or behind address translation.
 	ErrNoConnection = errors.New("no such connection in this network namespace")
 	// ErrClosed: the Freezer was closed.
 	ErrClosed = errors.New("freezer is closed")

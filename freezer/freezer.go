@@ -35,6 +35,7 @@ type Freezer struct {
 	journal  *journal
 	mounts   mounts
 	diag     diag
+	spaces   spaces
 	upstream servers
 	tables   tables
 
@@ -72,7 +73,7 @@ func New(ctx context.Context, o Options) (*Freezer, error) {
 		active: make(map[uint64]*Frozen), taken: make(map[string]bool),
 	}
 	f.tables.read = make(map[int]*table)
-	f.upstream.ask = f.diag.listener
+	f.upstream.ask = f.listeners
 	if !o.Lazy {
 		if _, err := f.liveGuard(); err != nil {
 			return nil, err
@@ -106,7 +107,7 @@ func (f *Freezer) Close() error {
 	}
 	f.wg.Wait()
 	f.forgetAll()
-	return errors.Join(err, f.diag.close())
+	return errors.Join(err, f.diag.close(), f.spaces.close())
 }
 
 // GuardPID returns the guard's pid, 0 while there is none.

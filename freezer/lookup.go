@@ -70,7 +70,7 @@ func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, ane
 	if client.Addr().Unmap().Is4() != server.Addr().Unmap().Is4() {
 		return nil, fmt.Errorf("look up %s to %s: %w", client, server, ErrNoConnection)
 	}
-	s, err := f.diag.connection(client, server)
+	s, err := f.find(client, server)
 	if err != nil {
 		return nil, fmt.Errorf("look up %s to %s: %w", client, server, err)
 	}
@@ -88,7 +88,7 @@ func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, ane
 
 // Unread tells how many bytes wait in the receive queue of the client's end of a connection.
 func (f *Freezer) Unread(client, server netip.AddrPort) (int, error) {
-	s, err := f.diag.connection(client, server)
+	s, err := f.find(client, server)
 	if err != nil {
 		return 0, fmt.Errorf("look into %s to %s: %w", client, server, err)
 	}
@@ -134,7 +134,11 @@ func (h *hunt) read(ctx context.Context, s socket, recent []int) error {
 		return nil
 	}
 	if s.local.IsValid() { // who has closed it meanwhile is not worth the rest
-		if _, err := h.freezer.diag.connection(s.local, s.remote); err != nil {
+		from := s.from
+		if from == nil {
+			from = &h.freezer.diag
+		}
+		if _, err := from.connection(s.local, s.remote); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 			"server": serverRole,
 			"parent": parentRole,
 			"churn":  churnRole,
+			"loop":   loopRole,
 		}
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {

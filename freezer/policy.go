@@ -257,7 +257,7 @@ func (f *Freezer) recheckGroup(ps []Process, c *cgroup) error {
 // the socket: as long as that stays the same, so do its holders, but for what
 // they fork.
 type servers struct {
-	ask func(netip.AddrPort) uint32
+	ask func(netip.AddrPort) []uint32
 
 	mu    sync.Mutex
 	known map[uint32][]Process // without handles
@@ -270,17 +270,15 @@ func (s *servers) of(addrs []netip.AddrPort) []int {
 	known := make(map[uint32][]Process)
 	var pids []int
 	for _, a := range addrs {
-		inode := s.ask(a)
-		if inode == 0 {
-			continue
-		}
-		ps, ok := s.known[inode]
-		if !ok || !allLive(ps) {
-			ps = holdersOf(socketLink(inode))
-		}
-		known[inode] = ps
-		for _, p := range ps {
-			pids = append(pids, p.PID)
+		for _, inode := range s.ask(a) {
+			ps, ok := s.known[inode]
+			if !ok || !allLive(ps) {
+				ps = holdersOf(socketLink(inode))
+			}
+			known[inode] = ps
+			for _, p := range ps {
+				pids = append(pids, p.PID)
+			}
 		}
 	}
 	s.known = known
