@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates soak soak-locks nightly clean
+.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates replay sweep soak soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -20,6 +20,8 @@ test: ## every test, against real servers, under the race detector
 	go run ./conformance -suites libpq_pipeline,isolation -ways armed
 	go run ./matrix -quick
 	go run ./internal/demo broken -quick
+	go run ./internal/demo replay -quick -n 2
+	go run ./internal/demo sweep -quick -repeat 1
 
 check: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo 'run gofmt -w on these'; exit 1; }
@@ -57,6 +59,14 @@ gates: ## the same race every time: each gate, 200 times
 	./scripts/need.sh redis postgres
 	go run ./internal/demo gates -n 200
 
+replay: ## recorded runs, done again 50 times each: the same verdicts, and the same schedule byte for byte
+	./scripts/need.sh redis postgres
+	go run ./internal/demo replay -n 50 $(REPLAY)
+
+sweep: ## every fault at every place of four services, against tables that were reviewed by hand (20 minutes)
+	./scripts/need.sh redis postgres
+	go run ./internal/demo sweep $(SWEEP)
+
 soak: ## ten thousand clients for an hour, with servers that are started anew meanwhile
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
@@ -65,7 +75,7 @@ soak-locks: ## 200,000 sections under these locks, with pauses that none of them
 	./scripts/need.sh redis postgres matrix
 	go run ./matrix -soak 225000 -labs 3 $(MATRIX)
 
-nightly: conformance matrix broken gates soak soak-locks oracle orders ## what takes too long for every change
+nightly: conformance matrix broken gates replay sweep soak soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

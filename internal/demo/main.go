@@ -8,7 +8,8 @@
 // the sound twin of each; words behind it choose the rows that contain one, and -quick
 // those of make test: one for each code, and some more. With "gates" it is that of services whose
 // write waits until its lease is over and another has done his part, each -n times: it must come
-// out the same each time. Each row is judged
+// out the same each time. "replay" records runs and repeats them by their schedule, -n times each, and "sweep"
+// compares the tables of `lockfaultd sweep` with golden ones; -worker has them run a service of yours. Each row is judged
 // by lockfaultd from the wire alone; a row that did not come out as it must is
 // marked and makes the exit status 1.
 package main
@@ -59,10 +60,17 @@ func run(ctx context.Context) (err error) {
 	if err := d.build(ctx); err != nil {
 		return err
 	}
-	if len(os.Args) > 1 && os.Args[1] == "gates" {
-		return gates(ctx, d, os.Args[2:])
+	if len(os.Args) > 1 {
+		if other := others()[os.Args[1]]; other != nil {
+			return other(ctx, d, os.Args[2:])
+		}
 	}
 	return d.table(ctx)
+}
+
+// others are the tables that have their own flags.
+func others() map[string]func(context.Context, *demo, []string) error {
+	return map[string]func(context.Context, *demo, []string) error{"gates": gates, "replay": replay, "sweep": sweeps}
 }
 
 // tableOf returns the table that the arguments name.
@@ -72,12 +80,12 @@ func tableOf(args []string) (*demo, error) {
 		return &demo{rows: rows(), duration: "10s", legend: legend}, nil
 	case slices.Equal(args, []string{"broken", "-quick"}):
 		return &demo{rows: quickly(brokenRows()), duration: "6s", legend: brokenLegend}, nil
-	case args[0] == "gates":
+	case others()[args[0]] != nil:
 		return &demo{}, nil
 	case args[0] == "broken":
 		return &demo{rows: chosen(brokenRows(), args[1:]), duration: "6s", legend: brokenLegend}, nil
 	}
-	return nil, fmt.Errorf("unexpected argument %q, expected broken, gates or nothing", args[0])
+	return nil, fmt.Errorf("unexpected argument %q, expected broken, gates, replay, sweep or nothing", args[0])
 }
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
