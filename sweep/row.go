@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// An Outcome is what one run of a trial came to, by its report.json.
+// An Outcome is what one run of a trial came to, by its report and its history.
 type Outcome struct {
+	Term     lock.TermID // whose op the fault was at; 0: none
 	Exit     int
 	Why      string
 	Verdicts []Verdict
@@ -15,8 +18,9 @@ type Outcome struct {
 	Reason   string // why it came to that, or why there was none
 }
 
-// A Verdict is one of the report's.
+// A Verdict is one of the judge's.
 type Verdict struct {
+	Terms []lock.TermID // concerned
 	Code  string
 	Level string
 	Class string
@@ -97,7 +101,7 @@ func often(runs []Outcome, which func(Verdict) bool) []string {
 func (o Outcome) codes(which func(Verdict) bool) []string {
 	var out []string
 	for _, v := range o.Verdicts {
-		if v.Level == "PROVEN" && which(v) {
+		if v.Level == "PROVEN" && which(v) && !o.beside(v) {
 			out = append(out, v.Code)
 		}
 	}
@@ -109,11 +113,8 @@ func shown(v Verdict) bool  { return v.Harm || v.Class == "good" }
 func hazard(v Verdict) bool { return !shown(v) && v.Class != "inconclusive" }
 
 func (o Outcome) result() string {
-	harm := func(level string) bool {
-		return slices.ContainsFunc(o.Verdicts, func(v Verdict) bool { return v.Harm && (v.Level == "PROVEN") == (level == "PROVEN") })
-	}
 	switch {
-	case harm("PROVEN"):
+	case o.harm(func(v Verdict) bool { return v.Level == "PROVEN" && !o.beside(v) }):
 		return Fails
 	case o.Happened == "":
 		return Absent
@@ -123,10 +124,42 @@ func (o Outcome) result() string {
 		return Gone
 	case o.Happened != "landed":
 		return Absent
-	case harm("LIKELY"):
+	case o.harm(func(Verdict) bool { return true }):
 		return Unclear
 	}
 	return Survives
+}
+
+func (o Outcome) harm(which func(Verdict) bool) bool {
+	return slices.ContainsFunc(o.Verdicts, func(v Verdict) bool { return v.Harm && which(v) })
+}
+
+// Beside lists the harm that is not owed to the fault: it is of other sections, one of which outran its
+// lease by itself, as happens on a machine that is slow for the lease.
+func (o Outcome) Beside() []string {
+	var out []string
+	for _, v := range o.Verdicts {
+		if v.Harm && o.beside(v) {
+			out = append(out, v.Code)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// beside reports whether a verdict is about other sections, one of which outran its lease. One of no section, a
+// counter's, is if all harm with sections is.
+func (o Outcome) beside(v Verdict) bool {
+	if len(v.Terms) == 0 {
+		of := func(v Verdict) bool { return len(v.Terms) > 0 }
+		return o.harm(of) && !o.harm(func(v Verdict) bool { return of(v) && !o.beside(v) })
+	}
+	return !slices.Contains(v.Terms, o.Term) && slices.ContainsFunc(v.Terms, o.outran)
+}
+
+// outran reports whether a term outran its lease, and not by the fault.
+func (o Outcome) outran(id lock.TermID) bool {
+	return id != o.Term && slices.ContainsFunc(o.Verdicts, func(v Verdict) bool { return v.Code == "LF101" && slices.Contains(v.Terms, id) })
 }
 
 // note says why a run shows no more than it does.
@@ -140,6 +173,9 @@ func (o Outcome) note() string {
 		}
 		return o.Reason
 	case Unclear:
+		if beside := o.Beside(); len(beside) > 0 {
+			return strings.Join(beside, " ") + " of sections that outran their lease without the fault: it is short for this machine"
+		}
 		return o.Why
 	case Shut:
 		return o.Reason

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 func outcome(happened string, codes ...string) Outcome {
@@ -17,8 +19,46 @@ func outcome(happened string, codes ...string) Outcome {
 }
 
 var known = map[string]Verdict{
-	"LF104": {"LF104", "PROVEN", "harm", true}, "LF104?": {"LF104", "LIKELY", "harm", true}, "LF201": {"LF201", "PROVEN", "good", false},
-	"LF101": {"LF101", "PROVEN", "hazard", false}, "LF309": {"LF309", "PROVEN", "declared", true}, "LF401": {"LF401", "PROVEN", "inconclusive", false},
+	"LF104":  {Code: "LF104", Level: "PROVEN", Class: "harm", Harm: true},
+	"LF104?": {Code: "LF104", Level: "LIKELY", Class: "harm", Harm: true},
+	"LF201":  {Code: "LF201", Level: "PROVEN", Class: "good"},
+	"LF101":  {Code: "LF101", Level: "PROVEN", Class: "hazard"},
+	"LF309":  {Code: "LF309", Level: "PROVEN", Class: "declared", Harm: true},
+	"LF401":  {Code: "LF401", Level: "PROVEN", Class: "inconclusive"},
+	"LF403":  {Code: "LF403", Level: "PROVEN", Class: "harm", Harm: true},
+}
+
+// of is a verdict on terms.
+func of(code string, terms ...lock.TermID) Verdict {
+	v := known[code]
+	v.Terms = terms
+	return v
+}
+
+func TestHarmOfSectionsThatOutranTheirLeaseIsBesideTheFault(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		verdicts []Verdict
+		result   string
+		codes    string
+	}{
+		{"of the held section", []Verdict{of("LF101", 1), of("LF104", 2, 1), of("LF403")}, Fails, "LF104 LF403"},
+		{"of others, one of which was late by itself", []Verdict{of("LF101", 1), of("LF101", 7), of("LF104", 7, 8), of("LF403")}, Unclear, ""},
+		{"of others that were not late", []Verdict{of("LF101", 1), of("LF104", 7, 8)}, Fails, "LF104"},
+		{"of both", []Verdict{of("LF101", 1), of("LF101", 7), of("LF104", 7, 8), of("LF309", 1), of("LF403")}, Fails, "LF309 LF403"},
+		{"a counter alone", []Verdict{of("LF101", 7), of("LF403")}, Fails, "LF403"},
+		{"a defence of others", []Verdict{of("LF101", 7), of("LF201", 7)}, Survives, ""},
+		{"a defence at the held section", []Verdict{of("LF101", 1), of("LF201", 1)}, Survives, "LF201"},
+	} {
+		r := NewRow(Trial{}, []Outcome{{Happened: "landed", Term: 1, Verdicts: tt.verdicts}})
+		if r.Result != tt.result || strings.Join(r.Codes, " ") != tt.codes {
+			t.Errorf("%s: got %+v", tt.name, r)
+		}
+	}
+	r := NewRow(Trial{}, []Outcome{{Happened: "landed", Term: 1, Verdicts: []Verdict{of("LF101", 7), of("LF104", 7, 8), of("LF403")}}})
+	if want := "LF104 LF403 of sections that outran their lease without the fault: it is short for this machine"; r.Note != want {
+		t.Errorf("got %q, want %q", r.Note, want)
+	}
 }
 
 func TestARowSaysWhatItsRunsCameTo(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/sweep"
 )
 
@@ -201,14 +200,9 @@ func (s *sweeping) baseline(ctx context.Context) (sweep.Section, time.Duration, 
 		fmt.Fprint(s.stderr, said)
 		return sweep.Section{}, took, s.dirty(exit)
 	}
-	f, err := os.Open(filepath.Join(dir, "history.jsonl"))
+	h, err := readRun(filepath.Join(dir, "history.jsonl"))
 	if err != nil {
-		return sweep.Section{}, took, fmt.Errorf("read the baseline: %w", err)
-	}
-	defer f.Close()
-	h, err := history.Read(f)
-	if err != nil {
-		return sweep.Section{}, took, fmt.Errorf("read the baseline: %w", err)
+		return sweep.Section{}, took, err
 	}
 	section, err := sweep.Derive(h.Ops, s.of)
 	if err != nil {

@@ -27,7 +27,7 @@ func services() []service {
 		{name: "no fence", form: "unfenced", load: []string{"--fence", "none"}, fenced: "0"},
 		{name: "fence checked at the write", form: "write-fenced", load: []string{"--fence", "write", "--broken", "split-fence"}, fenced: "1"},
 		{name: "fence claimed at the read", form: "read-claimed", load: []string{"--fence", "claim", "--broken", "split-fence"}, fenced: "claim"},
-		{name: "no fence, and a heartbeat", form: "heartbeat", load: []string{"--fence", "none", "--renew", "100ms"}},
+		{name: "no fence, and a heartbeat", form: "heartbeat", load: []string{"--fence", "none", "--renew", "50ms"}},
 	}
 }
 
