@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Saved is a run as report.json has it, without what takes room: the proofs, the
-// list of injections and the map of locks. It is what runs are compared by.
+// A Saved is a run as report.json has it, without what takes room: the proofs, and the
+// lists of injections and overlaps. It is what runs are compared by.
 type Saved struct{ j jsonReport }
 
 // Saved keeps of a run what it is compared by.
@@ -18,7 +18,7 @@ func saved(j jsonReport) Saved {
 	for i := range j.Verdicts {
 		j.Verdicts[i].Proofs = nil
 	}
-	j.Injections.List, j.Injections.Turns, j.Map, j.Facts.Overlaps = nil, nil, nil, nil
+	j.Injections.List, j.Injections.Turns, j.Facts.Overlaps = nil, nil, nil
 	return Saved{j}
 }
 

@@ -4,6 +4,7 @@
 //	probe load     run the built-in service under test
 //	probe verify   judge a history, from its ops alone
 //	probe report   the same, with what was injected and the outcome
+//	probe compare  set two reports side by side
 //
 // Results go to stdout, everything else to stderr. Exit statuses: 0 every check
 // held (or the load ran), 1 probe or a worker failed, 2 usage, 10 PROVEN harm,
@@ -36,13 +37,17 @@ func run(args []string, stdin io.Reader, stdout io.Writer, stderr *os.File) int 
 	return status(err, stderr)
 }
 
-// flagsFirst puts the argument that follows the command behind the flags, where the
+// flagsFirst puts what follows the command behind the flags, where the
 // library expects it.
 func flagsFirst(args []string) []string {
-	if len(args) < 4 || strings.HasPrefix(args[2], "-") || args[1] == "worker" {
+	n := 1
+	if len(args) > 1 && args[1] == "compare" {
+		n = 2
+	}
+	if len(args) < 3+n || slices.ContainsFunc(args[2:2+n], func(a string) bool { return strings.HasPrefix(a, "-") }) || args[1] == "worker" {
 		return args
 	}
-	return append(slices.Delete(slices.Clone(args), 2, 3), args[2])
+	return append(slices.Delete(slices.Clone(args), 2, 2+n), args[2:2+n]...)
 }
 
 func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
@@ -52,7 +57,7 @@ func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
 		UsageText: "probe COMMAND [flags]\n\nExample:\n  probe verify out/history.jsonl",
 		Reader:    stdin, Writer: stdout, ErrWriter: stderr,
 		Commands: []*cli.Command{
-			loadCommand(stderr), verifyCommand(), reportCommand(), workerCommand(),
+			loadCommand(stderr), verifyCommand(), reportCommand(), compareCommand(), workerCommand(),
 		},
 		HideHelpCommand:           true,
 		HideVersion:               true,
@@ -66,9 +71,9 @@ func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
 // unknownCommand is reached when the arguments name none of the commands.
 func unknownCommand(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef("unknown command %q: expected load, verify or report; see probe --help", c.Args().First())
+		return usagef("unknown command %q: expected load, verify, report or compare; see probe --help", c.Args().First())
 	}
-	return usagef("no command: expected load, verify or report; see probe --help")
+	return usagef("no command: expected load, verify, report or compare; see probe --help")
 }
 
 // command completes a command: usage errors of its flags, and of arguments,
