@@ -117,7 +117,7 @@ var bad = []struct{ rule, want string }{
 	{"SETNX=800ms,scope=tree", `--stall-after: SETNX=800ms,scope=tree: column 19: not yet: scope=tree is not built for a stall, expected conn or process`},
 	{"SETNX=800ms,scope=cgroup", `--stall-after: SETNX=800ms,scope=cgroup: column 19: not yet: scope=cgroup is not built for a stall, expected conn or process`},
 	{"freeze-after SETNX=800ms,scope=conn", `--freeze-after: SETNX=800ms,scope=conn: column 19: only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-after`},
-	{"freeze-after SETNX=800ms,scope=tree", `--freeze-after: SETNX=800ms,scope=tree: column 19: not yet: scope=tree is not built for a freeze, expected process or cgroup`},
+	{"freeze-after SETNX=800ms,scope=trees", `--freeze-after: SETNX=800ms,scope=trees: column 19: unknown scope "trees", expected process, tree or cgroup`},
 	{"tick(1s)=800ms,scope=conn", `--stall-after: tick(1s)=800ms,scope=conn: column 22: a tick has no connection, expected scope=process`},
 	{"tick(1s)=800ms,scope=thread", `--stall-after: tick(1s)=800ms,scope=thread: column 22: unknown scope "thread", expected process`},
 

@@ -49,11 +49,11 @@ func (p *parser) scope() error {
 		}
 	case s == ScopeConn && p.rule.Do == Freeze:
 		return p.fail(at, "only a process can be frozen, not a connection: expected scope=process or scope=cgroup, or --stall-%s", p.rule.At)
-	case s == ScopeTree, s == ScopeCgroup && p.rule.Do == Stall:
+	case (s == ScopeTree || s == ScopeCgroup) && p.rule.Do == Stall:
 		return p.fail(at, "not yet: scope=%s is not built for a %s, expected %s", s, p.rule.Do, p.scopes())
 	case s == ScopeConn && p.rule.Event == tick:
 		return p.fail(at, "a tick has no connection, expected scope=process")
-	case s != ScopeConn && s != ScopeProcess && s != ScopeCgroup:
+	case s != ScopeConn && s != ScopeProcess && s != ScopeTree && s != ScopeCgroup:
 		return p.fail(at, "unknown scope %s, expected %s", quoted(string(s)), p.scopes())
 	}
 	return nil
@@ -62,7 +62,7 @@ func (p *parser) scope() error {
 func (p *parser) scopes() string {
 	switch {
 	case p.rule.Do == Freeze:
-		return "process or cgroup"
+		return "process, tree or cgroup"
 	case p.rule.Event == tick:
 		return "process"
 	}

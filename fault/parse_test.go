@@ -31,6 +31,8 @@ func TestGoodRules(t *testing.T) {
 			Rule{At: After, Do: Freeze, Event: tick, Period: 1500 * ms, Select: Selector{From: 1, To: 6}, For: Length{Fixed: 800 * ms}, Scope: ScopeProcess}, ""},
 		{"freeze-before", "tick(90s)=1s,scope=cgroup",
 			Rule{At: Before, Do: Freeze, Event: tick, Period: 90 * time.Second, For: Length{Fixed: time.Second}, Scope: ScopeCgroup}, "tick(1m30s)=1s,scope=cgroup"},
+		{"freeze-before", "tick(1s)=1s,scope=tree",
+			Rule{At: Before, Do: Freeze, Event: tick, Period: time.Second, For: Length{Fixed: time.Second}, Scope: ScopeTree}, ""},
 		{"stall-after", "tick(1s)=1s",
 			Rule{At: After, Do: Stall, Event: tick, Period: time.Second, For: Length{Fixed: time.Second}, Scope: ScopeProcess}, ""},
 		{"freeze-after", "acquire=ttl+20%",

@@ -25,7 +25,7 @@ type Scope string
 const (
 	ScopeConn    Scope = "conn"    // the op's connection
 	ScopeProcess Scope = "process" // the actor: its threads (freeze), or all its proxied connections (stall)
-	ScopeTree    Scope = "tree"    // the actor and its descendants; not built yet
+	ScopeTree    Scope = "tree"    // the actor and all that descends from it
 	ScopeCgroup  Scope = "cgroup"  // everything in the actor's cgroup
 )
 

@@ -15,7 +15,7 @@ type Scope string
 // The scopes.
 const (
 	ScopeProcess Scope = "process" // every thread of every process that holds the connection
-	ScopeTree    Scope = "tree"    // refused: not built
+	ScopeTree    Scope = "tree"    // these processes and all that descends from them
 	ScopeCgroup  Scope = "cgroup"  // the cgroup of the processes that hold it, and all below
 )
 
@@ -29,6 +29,7 @@ type Frozen struct {
 	id        uint64
 	scope     Scope
 	processes []Process
+	kin       []Process // those that descend from processes, and are stopped with them
 	target    target
 	guard     *guardian
 	journal   string
@@ -143,13 +144,23 @@ func (z *Frozen) prepare(inode uint32, max time.Duration) (err error) {
 	if err := f.register(z); err != nil {
 		return err
 	}
+	if z.scope == ScopeTree {
+		if err := z.join(z.descended()); err != nil {
+			return err
+		}
+	}
+	return z.armAll(max)
+}
+
+// arm writes down what is about to be stopped, and gives the guard handles to it.
+func (z *Frozen) arm(op string, handles []int, max time.Duration) (err error) {
 	limit := confirmWithin + max + guardGrace
-	z.journal, err = f.journal.write(z.id, z.target.note(), time.Now().Add(limit))
+	z.journal, err = z.f.journal.write(z.id, z.target.note(), time.Now().Add(limit))
 	if err != nil {
 		return err
 	}
-	arm := order{Op: opArm, ID: z.id, Deadline: monotonic() + int64(limit), Journal: z.journal, Target: z.target.note()}
-	_, err = z.guard.order(arm, z.target.handles())
+	o := order{Op: op, ID: z.id, Deadline: monotonic() + int64(limit), Journal: z.journal, Target: z.target.note()}
+	_, err = z.guard.order(o, handles)
 	return err
 }
 
@@ -178,7 +189,7 @@ func (f *Freezer) register(z *Frozen) error {
 func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) error {
 	limit := monotonic() + int64(confirmWithin+max+guardGrace)
 	z.stopped = true
-	if err := z.target.stop(ctx); err != nil {
+	if err := z.halt(ctx, max); err != nil {
 		return err
 	}
 	if err := z.recheck(inode); err != nil {
@@ -278,5 +289,6 @@ func (z *Frozen) forget() (err error) {
 		z.target.group.close()
 	}
 	closeAll(z.processes)
+	closeAll(z.kin)
 	return err
 }

@@ -53,7 +53,7 @@ func TestStopWaitsForTheLastThread(t *testing.T) {
 	ps := []Process{p}
 	defer closeAll(ps)
 	for range 10 {
-		if err := stopProcesses(t.Context(), ps); err != nil {
+		if err := stopProcesses(t.Context(), ps, nil); err != nil {
 			t.Fatal(err)
 		}
 		everyThread(t, v.pid(), 'T')

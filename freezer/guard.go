@@ -27,6 +27,7 @@ const (
 const (
 	opReady  = "ready" // the guard's first word
 	opArm    = "arm"
+	opGrow   = "grow" // more of the same: all of the target is told, and the handles are those of its end
 	opMove   = "move" // the deadline is now known
 	opDisarm = "disarm"
 )
@@ -76,6 +77,21 @@ type ward struct {
 	journal  string
 	deadline int64
 	expired  bool
+}
+
+// grow takes more processes into a ward.
+func (w *ward) grow(r order, fds []int) bool {
+	known := len(w.target.procs)
+	if w.target.group != nil || len(r.Target.Processes) != known+len(fds) {
+		return false
+	}
+	more, ok := note{Processes: r.Target.Processes[known:]}.with(fds)
+	if !ok {
+		return false
+	}
+	w.target.procs = append(w.target.procs, more.procs...)
+	w.journal, w.deadline = r.Journal, r.Deadline
+	return true
 }
 
 // guard is a single thread of control: nothing in it waits but its poll.
@@ -182,6 +198,12 @@ func (g *guard) obey(r order, fds []int) answer {
 			return a
 		}
 		g.armed[r.ID] = &ward{target: t, journal: r.Journal, deadline: r.Deadline}
+	case r.Op == opGrow && w != nil:
+		a.Expired = w.expired
+		if !w.grow(r, fds) {
+			closeFDs(fds)
+			a.Error = "the handles do not fit the target"
+		}
 	case r.Op == opMove && w != nil:
 		w.deadline = r.Deadline
 		a.Expired = w.expired

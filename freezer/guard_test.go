@@ -30,7 +30,7 @@ type kind struct {
 	home  version // "": no cgroup of its own
 }
 
-var kinds = []kind{{"process", ScopeProcess, ""}, {"v2", ScopeCgroup, v2}, {"v1", ScopeCgroup, v1}}
+var kinds = []kind{{"process", ScopeProcess, ""}, {"tree", ScopeTree, ""}, {"v2", ScopeCgroup, v2}, {"v1", ScopeCgroup, v1}}
 
 func eachKind(t *testing.T, try func(t *testing.T, k kind)) {
 	needRoot(t)
@@ -40,6 +40,9 @@ func eachKind(t *testing.T, try func(t *testing.T, k kind)) {
 }
 
 func (k kind) victim(t *testing.T) *victim {
+	if k.scope == ScopeTree {
+		t.Setenv(broodEnv, "1")
+	}
 	if k.home == "" {
 		return newVictim(t, "127.0.0.1:0", 0, nil)
 	}

@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 			"parent": parentRole,
 			"churn":  churnRole,
 			"loop":   loopRole,
+			"brood":  broodRole,
 		}
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {
@@ -87,6 +88,11 @@ func victimRole(args []string) error {
 				mem.Add(1)
 			}
 		}()
+	}
+	if os.Getenv(broodEnv) != "" {
+		if err := breed(2); err != nil {
+			return err
+		}
 	}
 	go func() { // one thread counts slowly, so that an idle victim moves too
 		for {

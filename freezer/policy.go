@@ -120,11 +120,8 @@ func liveThreads(pid int) []int {
 // judge asks the policy about every holder, and returns what a freeze in this
 // scope would act on. The caller closes the target's cgroup, not its processes.
 func (f *Freezer) judge(ps []Process, scope Scope) (target, error) {
-	if scope == ScopeTree {
-		return target{}, refuse(0, "scope tree is not built; use process or cgroup")
-	}
-	if scope != ScopeProcess && scope != ScopeCgroup {
-		return target{}, fmt.Errorf("scope %q, expected process or cgroup", scope)
+	if scope != ScopeProcess && scope != ScopeTree && scope != ScopeCgroup {
+		return target{}, fmt.Errorf("scope %q, expected process, tree or cgroup", scope)
 	}
 	p := f.policy()
 	for _, h := range ps {
@@ -135,7 +132,7 @@ func (f *Freezer) judge(ps []Process, scope Scope) (target, error) {
 			return target{}, err
 		}
 	}
-	if scope == ScopeProcess {
+	if scope != ScopeCgroup {
 		return target{procs: ps}, nil
 	}
 	return f.judgeGroup(p, ps)

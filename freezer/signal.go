@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,19 +50,20 @@ func (p Process) threads() ([]thread, error) {
 // stopper stops processes, and knows when it has.
 type stopper struct {
 	procs []Process
-	sent  map[int]time.Time // by thread
-	last  map[int]bool      // the threads seen stopped in the last pass; nil if not all were
-	slow  error             // what the last pass was still waiting for
+	kin   func(p Process) bool // nil: all of procs have to be there. Of a tree, those that may end meanwhile
+	sent  map[int]time.Time    // by thread
+	last  map[int]bool         // the threads seen stopped in the last pass; nil if not all were
+	slow  error                // what the last pass was still waiting for
 }
 
 // stopProcesses sends SIGSTOP to every thread and returns when two passes in a
 // row saw the same threads, all of them stopped: a thread that was made while
 // the first looked shows in the second. One signal to the process would do in
 // the end, but while one thread after another hears of it the rest run on.
-func stopProcesses(ctx context.Context, ps []Process) error {
+func stopProcesses(ctx context.Context, ps []Process, kin func(p Process) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
 	defer cancel()
-	s := &stopper{procs: ps, sent: make(map[int]time.Time)}
+	s := &stopper{procs: ps, kin: kin, sent: make(map[int]time.Time)}
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
 		done, err := s.pass()
 		if done || err != nil {
@@ -82,12 +84,12 @@ func (s *stopper) pass() (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if len(ts) == 0 {
+		if len(ts) == 0 && (s.kin == nil || !s.kin(p)) {
 			return false, fmt.Errorf("stop %s: %w", p, ErrGone)
 		}
 		for _, t := range ts {
 			seen[t.tid] = true
-			if t.state == 'T' {
+			if t.state == 'T' || s.kin != nil && s.told(t.tid) && p.waitsForChild(t) {
 				continue
 			}
 			s.slow = fmt.Errorf("thread %d of %s is in state %c and has not stopped", t.tid, p, t.state)
@@ -103,6 +105,18 @@ func (s *stopper) pass() (done bool, err error) {
 	done = s.last != nil && maps.Equal(s.last, seen)
 	s.last = seen
 	return done, nil
+}
+
+func (s *stopper) told(tid int) bool { return !s.sent[tid].IsZero() }
+
+// waitsForChild reports whether a thread sleeps until a child of its own, which may be stopped, has begun its
+// program: it stops once it has. Of a tree that child is stopped as well, and so the thread runs no more than it.
+func (p Process) waitsForChild(t thread) bool {
+	if t.state != 'D' {
+		return false
+	}
+	b, err := readSmall(procPath(p.PID, "task", strconv.Itoa(t.tid), "wchan"))
+	return err == nil && (string(b) == "kernel_clone" || string(b) == "wait_for_vfork_done")
 }
 
 // signal tells one thread to stop. A thread that has ended meanwhile is no error.
@@ -187,7 +201,7 @@ func resumedByOthers(ps []Process) string {
 			return fmt.Sprintf("%s ended while it was stopped", p)
 		}
 		for _, t := range ts {
-			if t.state != 'T' {
+			if t.state != 'T' && !p.waitsForChild(t) {
 				return fmt.Sprintf("%s was resumed by somebody else: thread %d is in state %c", p, t.tid, t.state)
 			}
 		}

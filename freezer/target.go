@@ -14,7 +14,7 @@ func (t target) stop(ctx context.Context) error {
 	if t.group != nil {
 		return t.group.stop(ctx)
 	}
-	return stopProcesses(ctx, t.procs)
+	return stopProcesses(ctx, t.procs, nil)
 }
 
 // thaw returns when everything runs again; it may be called more than once.

@@ -260,7 +260,7 @@ func TestPIDReuse(t *testing.T) {
 	}
 	defer closeAll([]Process{dead})
 	v.kill()
-	if err := stopProcesses(t.Context(), []Process{dead}); !errors.Is(err, ErrGone) {
+	if err := stopProcesses(t.Context(), []Process{dead}, nil); !errors.Is(err, ErrGone) {
 		t.Errorf("stop of a dead process: %v", err)
 	}
 	if err := thawProcesses([]Process{dead}); err != nil {
@@ -492,7 +492,7 @@ func TestThawNamesWhatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeAll([]Process{p})
-	if err := stopProcesses(t.Context(), []Process{p}); err != nil {
+	if err := stopProcesses(t.Context(), []Process{p}, nil); err != nil {
 		t.Fatal(err)
 	}
 	err = p.awaitRunning(time.Now().Add(-time.Second))

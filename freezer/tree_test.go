@@ -1,0 +1,195 @@
+package freezer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// broodEnv makes a victim have children, which start others all the time.
+const broodEnv = "LOCKFAULT_TEST_BROOD"
+
+// breed starts children that end with the victim's stdin.
+func breed(n int) error {
+	for range n {
+		kid := exec.Command("/proc/self/exe", "brood")
+		kid.Stdin = os.Stdin
+		if err := kid.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broodRole has one child that stays, and others that come and go.
+func broodRole([]string) error {
+	stays := exec.Command("/proc/self/exe", "holder")
+	stays.Stdin = os.Stdin
+	if err := stays.Start(); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			_ = exec.Command("/bin/true").Run()
+		}
+	}()
+	return waitForEnd()
+}
+
+// stateOf returns the state of a process, 0 if it has gone.
+func stateOf(pid int) byte {
+	s, err := readStat(pid)
+	if err != nil {
+		return 0
+	}
+	return s.state
+}
+
+// bred starts a victim whose brood is complete.
+func bred(t *testing.T) *victim {
+	t.Helper()
+	t.Setenv(broodEnv, "1")
+	v := newVictim(t, "127.0.0.1:0", 0, nil)
+	eventually(t, "its children have children", func() bool { return len(descendants(v.pid())) >= 4 })
+	return v
+}
+
+// Whoever descends from the holder stops with it, although some are born while that is done.
+func TestFreezeTree(t *testing.T) {
+	f := newFreezer(t)
+	v := bred(t)
+	o := lookup(t, f, v.client, v.server)
+	for range 10 {
+		z, err := f.Freeze(t.Context(), o, ScopeTree, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := descendants(v.pid())
+		if len(all) < 4 {
+			t.Errorf("descendants %v, expected four or more", all)
+		}
+		for _, pid := range append(all, v.pid()) {
+			if s := stateOf(pid); s != 'T' && s != 'Z' && !(Process{PID: pid}).waitsForChild(thread{pid, s}) {
+				t.Errorf("%d is in state %c", pid, s)
+			}
+		}
+		if again := descendants(v.pid()); !slices.Equal(all, again) {
+			t.Errorf("they were %v and are %v", all, again)
+		}
+		if got := pidsOf(z.Processes()); !slices.Equal(got, []int{v.pid()}) {
+			t.Errorf("holders %v", got)
+		}
+		if err := z.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+		if b := z.Broken(); b != "" {
+			t.Errorf("broken: %s", b)
+		}
+		for _, pid := range all {
+			eventually(t, fmt.Sprintf("%d runs again", pid), func() bool { return stateOf(pid) != 'T' })
+		}
+	}
+}
+
+// What somebody else has stopped is none of the freeze's, and stays.
+func TestFreezeTreeLeavesTheStopped(t *testing.T) {
+	f := newFreezer(t)
+	v := bred(t)
+	kid := children(v.pid())[0]
+	if err := syscall.Kill(kid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is stopped", func() bool { return stateOf(kid) == 'T' })
+	below := children(kid)
+	z, err := f.Freeze(t.Context(), lookup(t, f, v.client, v.server), ScopeTree, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(below) == 0 || stateOf(below[0]) != 'T' {
+		t.Errorf("those that it started run: %v", below)
+	}
+	if err := z.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if s := stateOf(kid); s != 'T' {
+		t.Errorf("what somebody else stopped is in state %c", s)
+	}
+	if err := syscall.Kill(kid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A tree with somebody in it who must run is left alone.
+func TestRefuseTree(t *testing.T) {
+	f := newFreezer(t)
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	guarded := copySelf(t, "sshd")
+	l, c, conn := dial(t, "127.0.0.1:0")
+	_ = l
+	file, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, line := start(t, nil, []*os.File{file}, shell, "-c", "exec 5<&0; "+guarded+" holder <&5 >/dev/null & echo $!; wait")
+	file.Close()
+	c.Close()
+	kid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatalf("the shell said %q", line)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(kid, syscall.SIGKILL) })
+	eventually(t, "it is what it is called", func() bool { s, err := readStat(kid); return err == nil && s.comm == "sshd" })
+	client, server := ends(conn)
+	_, err = f.Freeze(t.Context(), lookup(t, f, client, server), ScopeTree, time.Minute)
+	mustRefuse(t, err, "sshd")
+	if stateOf(kid) == 'T' || stateOf(h.pid()) == 'T' {
+		t.Error("some of it is stopped")
+	}
+}
+
+// A tree that is larger than one message to the guard is given to it in several.
+func TestFreezeLargeTree(t *testing.T) {
+	f := newFreezer(t)
+	_, c, conn := dial(t, "127.0.0.1:0")
+	file, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := atOnce + 20
+	h, _ := start(t, nil, []*os.File{file}, "sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 3>&- & i=$((i+1)); done; echo ready; wait", n))
+	file.Close()
+	c.Close()
+	t.Cleanup(func() {
+		for _, pid := range children(h.pid()) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	client, server := ends(conn)
+	z, err := f.Freeze(t.Context(), lookup(t, f, client, server), ScopeTree, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range children(h.pid()) {
+		if s := stateOf(pid); s != 'T' {
+			t.Errorf("%d is in state %c", pid, s)
+		}
+	}
+	// The guard knows them all: it alone is left to thaw them.
+	if err := syscall.Kill(f.GuardPID(), 0); err != nil {
+		t.Error(err)
+	}
+	if err := z.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if b := z.Broken(); b != "" {
+		t.Errorf("broken: %s", b)
+	}
+}
