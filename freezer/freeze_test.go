@@ -52,8 +52,12 @@ func TestStopWaitsForTheLastThread(t *testing.T) {
 	}
 	ps := []Process{p}
 	defer closeAll(ps)
-	for range 10 {
-		if err := stopProcesses(t.Context(), ps, nil); err != nil {
+	for i := range 10 {
+		kin := func(Process) bool { return false } // as of a tree
+		if i%2 == 0 {
+			kin = nil
+		}
+		if err := stopProcesses(t.Context(), ps, kin); err != nil {
 			t.Fatal(err)
 		}
 		everyThread(t, v.pid(), 'T')
