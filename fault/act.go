@@ -6,13 +6,13 @@ type Act string
 // The acts. The zero Act lets the message pass.
 const (
 	Pass   Act = ""
-	Stall  Act = "stall"      // both directions wait
-	Freeze Act = "freeze"     // the process stops
-	Hold   Act = "hold"       // the message and what follows it in its direction waits
-	Drop   Act = "drop-reply" // the reply is lost, and both connections are reset
-	Reset  Act = "reset"      // both connections are reset: before, nothing of the request has gone on; after, it has
-	Lose   Act = "lose-key"   // the server forgets the lock's key
-	Kill   Act = "kill-backend"
+	Stall  Act = "stall"        // both directions wait
+	Freeze Act = "freeze"       // the process stops
+	Hold   Act = "hold"         // the message and what follows it in its direction waits
+	Drop   Act = "drop-reply"   // the reply is lost, and both connections are reset
+	Reset  Act = "reset"        // both connections are reset: before, nothing of the request has gone on; after, it has
+	Lose   Act = "lose-key"     // the server forgets the lock's key
+	Kill   Act = "kill-backend" // the server ends the connection that has the lock
 )
 
 // lasts reports whether an act goes on for a time, which its rule has to give.
@@ -20,20 +20,19 @@ func (a Act) lasts() bool { return a == Stall || a == Freeze || a == Hold }
 
 // A Flag is one rule flag: what it does, and on which side of an op.
 type Flag struct {
-	Name  string // without dashes
-	Do    Act
-	At    Phase
-	Built bool // whether Parse accepts it yet
+	Name string // without dashes
+	Do   Act
+	At   Phase
 }
 
 // Flags lists the rule flags in the order in which help shows them.
 func Flags() []Flag {
 	return []Flag{
-		{"stall-before", Stall, Before, true}, {"stall-after", Stall, After, true},
-		{"freeze-before", Freeze, Before, true}, {"freeze-after", Freeze, After, true},
-		{"hold", Hold, Before, true}, {"hold-reply", Hold, After, true}, {"drop-reply", Drop, After, true},
-		{"reset-before", Reset, Before, true}, {"reset-after", Reset, After, true},
-		{"lose-key", Lose, After, false}, {"kill-backend", Kill, After, false},
+		{"stall-before", Stall, Before}, {"stall-after", Stall, After},
+		{"freeze-before", Freeze, Before}, {"freeze-after", Freeze, After},
+		{"hold", Hold, Before}, {"hold-reply", Hold, After}, {"drop-reply", Drop, After},
+		{"reset-before", Reset, Before}, {"reset-after", Reset, After},
+		{"lose-key", Lose, After}, {"kill-backend", Kill, After},
 	}
 }
 

@@ -133,10 +133,6 @@ var bad = []struct{ rule, want string }{
 	{"freeze-before tick(1s)=until:next-write", `--freeze-before: tick(1s)=until:next-write: column 10: a tick holds no op, so there is no lock that a gate could listen to: expected a duration such as 800ms`},
 	{"freeze-before write=until:next-write,timeout=0s", `--freeze-before: write=until:next-write,timeout=0s: column 32: timeout=0s would wait for nothing, expected more`},
 
-	// Flags.
-	{"lose-key acquire", `--lose-key: not yet: lose-key is not built; expected one of --stall-before, --stall-after, --freeze-before, --freeze-after, --hold, --hold-reply, --drop-reply, --reset-before, --reset-after`},
-	{"kill-backend acquire", `--kill-backend: not yet: kill-backend is not built; expected one of --stall-before, --stall-after, --freeze-before, --freeze-after, --hold, --hold-reply, --drop-reply, --reset-before, --reset-after`},
-
 	// Flags that say all, and those of one connection.
 	{"drop-reply write=800ms", `--drop-reply: write=800ms: column 7: the effect is superfluous: a drop-reply takes no time, expected the rule without it`},
 	{"reset-before write=ttl", `--reset-before: write=ttl: column 7: the effect is superfluous: a reset-before takes no time, expected the rule without it`},
@@ -153,6 +149,15 @@ var bad = []struct{ rule, want string }{
 	{"hold acquire=until:lease-expired", `--hold: acquire=until:lease-expired: column 9: there is no lease yet that could expire: expected other conditions, or --hold-reply acquire`},
 	{"reset-before refused", `--reset-before: refused: column 1: a refusal is known only once the server has answered: expected --drop-reply`},
 	{"reset-after refused", `--reset-after: refused: column 1: a refusal is known only once the server has answered: expected --drop-reply`},
+	{"lose-key acquire=1s", `--lose-key: acquire=1s: column 9: the effect is superfluous: a lose-key takes no time, expected the rule without it`},
+	{"lose-key pg:acquire", `--lose-key: pg:acquire: column 1: a lock of Postgres is no key: expected an event of Redis, or --kill-backend`},
+	{"lose-key release", `--lose-key: release: column 1: a release has given the lock back, so there is none to lose: expected an event before it such as acquire or write`},
+	{"lose-key tick(1s)", `--lose-key: tick(1s): column 1: a tick holds no message that a lose-key could be about: expected an event such as acquire or write`},
+	{"lose-key write,scope=process", `--lose-key: write,scope=process: column 13: a lose-key is of one connection, expected the rule without scope=process`},
+	{"kill-backend redis:acquire", `--kill-backend: redis:acquire: column 1: a lock of Redis is no connection's: expected an event of Postgres, or --lose-key`},
+	{"kill-backend SETNX", `--kill-backend: SETNX: column 1: a lock of Redis is no connection's: expected an event of Postgres, or --lose-key`},
+	{"kill-backend release", `--kill-backend: release: column 1: a release has given the lock back, so there is none to lose: expected an event before it such as acquire or write`},
+	{"kill-backend refused", `--kill-backend: refused: column 1: one who was refused has no lock that could be lost: expected acquire`},
 
 	// Unknown ones.
 	{"stal-after SETNX=800ms", `--stal-after: no such rule flag, expected one like --stall-after`},

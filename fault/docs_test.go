@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -8,14 +9,16 @@ import (
 	"testing"
 )
 
-// The page that explains the rules shows only rules that compile, and quotes
-// what a shell would change.
+// The pages that explain rules and faults show only rules that compile, quote what a shell would change,
+// and leave no flag out.
 func TestDocsCompile(t *testing.T) {
-	page, err := os.ReadFile("../docs/rules.md")
-	if err != nil {
+	rules, err := os.ReadFile("../docs/rules.md")
+	faults, err2 := os.ReadFile("../docs/faults.md")
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	shown := regexp.MustCompile(`--((?:stall|freeze|reset)-(?:before|after)|hold|hold-reply|drop-reply) ('[^']*'|[^ ]+)`)
+	page, used := append(rules, faults...), map[string]bool{}
+	shown := regexp.MustCompile(`--((?:stall|freeze|reset)-(?:before|after)|hold|hold-reply|drop-reply|lose-key|kill-backend) ('[^']*'|[^ ]+)`)
 	n := 0
 	for line := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(line, "    lockfaultd") {
@@ -23,6 +26,7 @@ func TestDocsCompile(t *testing.T) {
 		}
 		for _, m := range shown.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
 			n++
+			used[m[1]] = true
 			text := strings.Trim(m[2], "'")
 			if _, err := Parse(m[1], text); err != nil {
 				t.Error(err)
@@ -32,8 +36,13 @@ func TestDocsCompile(t *testing.T) {
 			}
 		}
 	}
-	if n < 7 {
-		t.Errorf("%d rules found on the page", n)
+	if n < 17 {
+		t.Errorf("%d rules found on the pages", n)
+	}
+	for _, f := range Flags() {
+		if !used[f.Name] || !strings.Contains(string(rules), "| `--"+f.Name+"` |") || !strings.Contains(string(faults), "`--"+f.Name+"`") {
+			t.Errorf("the pages do not explain --%s, or show no rule of it", f.Name)
+		}
 	}
 }
 
@@ -43,7 +52,7 @@ func TestDocsNameEveryReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{EarlierRule, BudgetSpent, CoolingDown, NotFreezable, NoActor, AlreadyFrozen,
-		TooManyFrozen, TooLong, UnknownTTL, NoLease, UnknownLock, TooManyNames, LateTick} {
+		TooManyFrozen, TooLong, UnknownTTL, NoLease, UnknownLock, NoKey, NoBackend, TooManyNames, LateTick} {
 		if !strings.Contains(string(page), "| `"+reason+"` |") {
 			t.Errorf("the page does not explain %q", reason)
 		}

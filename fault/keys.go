@@ -1,6 +1,9 @@
 package fault
 
-import "github.com/lockfaultd/lockfaultd/internal/nearest"
+import (
+	"github.com/lockfaultd/lockfaultd/internal/nearest"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
 
 // keys reads {"," key "=" value}.
 func (p *parser) keys() error {
@@ -118,10 +121,30 @@ func (p *parser) sense() error {
 	if p.rule.Event == "refused" && p.rule.side() == Before {
 		return p.fail(0, "a refusal is known only once the server has answered: expected --%s", p.once())
 	}
-	if err := p.noGate(); err != nil {
-		return err
+	for _, part := range []func() error{p.noKey, p.noGate, p.noGrant} {
+		if err := part(); err != nil {
+			return err
+		}
 	}
-	return p.noGrant()
+	return nil
+}
+
+// noKey refuses what is done to a lock that is of the other protocol, or given back.
+func (p *parser) noKey() error {
+	lockish := isClass(p.rule.Event) && defaultProto(p.rule.Event) == ""
+	switch {
+	case p.rule.Do != Lose && p.rule.Do != Kill:
+		return nil
+	case p.rule.Event == "release":
+		return p.fail(0, "a release has given the lock back, so there is none to lose: expected an event before it such as acquire or write")
+	case p.rule.Do == Lose && lockish && p.rule.Proto == lock.Postgres:
+		return p.fail(0, "a lock of Postgres is no key: expected an event of Redis, or --kill-backend")
+	case p.rule.Do == Kill && p.rule.Proto == lock.Redis:
+		return p.fail(0, "a lock of Redis is no connection's: expected an event of Postgres, or --lose-key")
+	case p.rule.Do == Kill && p.rule.Event == "refused":
+		return p.fail(0, "one who was refused has no lock that could be lost: expected acquire")
+	}
+	return nil
 }
 
 // once names the flag that does the like once the server has answered.

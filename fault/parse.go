@@ -2,7 +2,6 @@ package fault
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,21 +81,14 @@ func (p *parser) fail(at int, format string, args ...any) error {
 }
 
 func (p *parser) parseFlag() (Act, Phase, error) {
-	var built, all []string
+	var names []string
 	for _, f := range Flags() {
-		if f.Name == p.flag && f.Built {
+		if f.Name == p.flag {
 			return f.Do, f.At, nil
 		}
-		all = append(all, f.Name)
-		if f.Built {
-			built = append(built, "--"+f.Name)
-		}
+		names = append(names, f.Name)
 	}
-	reason := "no such rule flag, expected one like --" + nearest.Word(p.flag, all)
-	if slices.Contains(all, p.flag) {
-		reason = "not yet: " + p.flag + " is not built; expected one of " + strings.Join(built, ", ")
-	}
-	return "", "", &Error{Flag: p.flag, Text: p.text, Offset: -1, Reason: reason}
+	return "", "", &Error{Flag: p.flag, Text: p.text, Offset: -1, Reason: "no such rule flag, expected one like --" + nearest.Word(p.flag, names)}
 }
 
 // rest is what has not been read.

@@ -38,6 +38,8 @@ type Moment struct {
 	Left      time.Duration // when the lease of that term has certainly ended, from now on, if nobody moves it; 0: not known
 	Back      bool          // the lock of that term has been given back
 	Sole      Sole          // whether others can have that lock meanwhile
+	Key       bool          // the lock that the op is about is known, and is a key of Redis
+	Backend   bool          // the lock that the op is about is known, and a Postgres backend has it
 }
 
 // Sole says whether others can have the lock of an op's own term before that is given back.
@@ -257,6 +259,8 @@ const (
 	GivenBack     = "given back"     // a gate waits for a lease's end, and the op's lock has been given back
 	TooShort      = "timeout"        // the gate's is over before the lease that it waits for
 	UnknownLock   = "no section"     // a gate listens to a lock, and the op belongs to no section and asks for none
+	NoKey         = "no key"         // the op's lock is no key of Redis, or none that is known
+	NoBackend     = "no backend"     // the op's lock is not one that a Postgres connection has, or none that is known
 	TooManyNames  = "too many names" // no room to count one more name, and the rule needs the count
 	LateTick      = "late tick"      // the clock was asked too late; only the last tick due is used
 )
@@ -280,6 +284,10 @@ func (p *Plan) bar(r *armed, t Moment, name string, now lock.Instant) string {
 		return p.tooShort(r)
 	case !t.Lock && r.Until.ofTheLock():
 		return UnknownLock
+	case r.Do == Lose && !t.Key:
+		return NoKey
+	case r.Do == Kill && !t.Backend:
+		return NoBackend
 	case r.counted() && len(r.counts) >= mostNames && r.counts[name] == 0:
 		return TooManyNames
 	case r.Do == Freeze:

@@ -72,6 +72,7 @@ const (
 	FromProbe     Evidence = "probe"     // the keys were looked at before and after the call
 	FromText      Evidence = "text"      // the script's text suggests it
 	FromArguments Evidence = "arguments" // so do its arguments: see Op.Guessed
+	FromRule      Evidence = "rule"      // lockfaultd did it, on a side connection, since a rule assumes that it happens
 )
 
 // Span says what ends a holding beside its release.

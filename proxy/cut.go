@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/internal/wire"
@@ -28,7 +29,7 @@ func (in *injection) sends() bool { return in.Act == fault.Reset && in.At == fau
 func (e *Engine) Cut(in *injection, gone bool, now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.pending(in) {
+	if !slices.Contains(e.active, in) {
 		return
 	}
 	if gone {
@@ -39,18 +40,9 @@ func (e *Engine) Cut(in *injection, gone bool, now lock.Instant) {
 	e.end(in, now, "landed", "")
 }
 
-func (e *Engine) pending(in *injection) bool {
-	for _, a := range e.active {
-		if a == in {
-			return true
-		}
-	}
-	return false
-}
-
 // uncut ends what was to reset a session that has ended without it.
 func (e *Engine) uncut(c *conn, now lock.Instant) {
-	for _, in := range append([]*injection(nil), e.active...) {
+	for _, in := range slices.Clone(e.active) {
 		if in.conn == c && in.gate.cut != nil {
 			e.end(in, now, "client-gave-up", "the connection ended before it was reset")
 		}
@@ -96,9 +88,10 @@ func (d *driver) sever(ctx context.Context, in *injection) error {
 	// Both before either is closed: the other direction closes what it finds at its end.
 	resets(d.client)
 	resets(d.upstream)
+	// Told before anybody can see it: for a command that ends by it, the run is over.
+	d.session.engine.Cut(in, gone, d.clock())
 	transport(d.upstream).Close()
 	transport(d.client).Close()
-	d.session.engine.Cut(in, gone, d.clock())
 	d.halt()
 	return errCut
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +38,7 @@ type Engine struct {
 	finished   []history.Injection
 	vain       []fault.Vain
 	orders     []Order
+	deeds      []*lock.Op // of a Hand, ended and not recorded
 	baselines  map[string]*Gate
 	wake       chan struct{}
 
@@ -73,8 +75,9 @@ type Peer struct {
 	Name  func() string // what the client calls itself by now; may be nil
 	Gone  func() bool   // whether it has closed its end; may be nil
 
-	Upstream string       // where its session leads to, as routes have it
-	Backend  func() int32 // the number of the Postgres backend, 0 if it is not known yet; nil: it is none
+	Upstream string         // where its session leads to, as routes have it
+	Local    netip.AddrPort // from where it leads there
+	Backend  func() int32   // the number of the Postgres backend, 0 if it is not known yet; nil: it is none
 
 	// Unread tells whether something that was sent to it has not been read; may be nil.
 	Unread func() (bool, error)
@@ -100,7 +103,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		ledger: l, plan: p, rules: len(p.Uses()) > 0,
 		conns:     map[uint64]*conn{},
 		actors:    map[string]*Actor{},
-		labels:    map[string]bool{},
+		labels:    map[string]bool{handLabel: true},
 		baselines: map[string]*Gate{},
 		signals:   map[string]bool{},
 		wake:      make(chan struct{}, 1),

@@ -14,6 +14,7 @@ type Order struct {
 	Freeze   *injection // stop the owner, then call Frozen
 	Thaw     *injection // let it go, then call Thawed
 	Release  *injection // a stall is over: see whether the client is still there, then call Released
+	Deed     *injection // do to a server what a rule assumes, then call Did
 	Baseline string     // read the invariants of this table, then call BaselineRead
 }
 
@@ -42,6 +43,7 @@ type injection struct {
 	gaveUp    string       // how the client gave up on the request while it was held; "": it did not
 	opened    lock.Instant // its gate's conditions had come about; 0: they have not
 	thaw      Thawer
+	deed      *deed           // of what is done to a server
 	entry     *schedule.Entry // in the book; nil: none is kept
 }
 
@@ -62,6 +64,8 @@ func (e *Engine) begin(in *injection, now lock.Instant) *Gate {
 		return e.freeze(in, now)
 	case fault.Drop, fault.Reset:
 		return e.cut(in)
+	case fault.Lose, fault.Kill:
+		return e.do(in, now)
 	}
 	return e.stall(in, now)
 }
@@ -256,7 +260,7 @@ func (e *Engine) Released(in *injection, gone bool, now lock.Instant) {
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.active) == 0 && len(e.orders) == 0 && len(e.finished) == 0 && len(e.turned) == 0
+	return len(e.active) == 0 && len(e.orders) == 0 && len(e.finished) == 0 && len(e.deeds) == 0 && len(e.turned) == 0
 }
 
 // Take returns the orders and the ended injections since the last call.

@@ -8,6 +8,7 @@ import (
 // momentOf describes a moment to the plan. It costs no allocation.
 func (e *Engine) momentOf(c *conn, phase fault.Phase, op *lock.Op, now lock.Instant) fault.Moment {
 	m := fault.Moment{Phase: phase, Op: op, Actor: c.actor.Label, Freezable: c.actor.owner.Reason == "", Cannot: c.actor.owner.Reason}
+	m.Key, m.Backend = e.keyOf(op) != nil, e.ownerOf(op) != nil
 	t := e.ledger.Term(op.Term.ID)
 	if t == nil {
 		m.Lock = op.Key != ""

@@ -40,6 +40,8 @@ type Runner struct {
 	Vain     func(fault.Vain)                                     // told of each wait for what cannot come about
 	Diverged func(schedule.Divergence)                            // told, once, that a schedule is not repeated
 	Baseline func(ctx context.Context, table string) (again bool) // reads the invariants of a table before its first write
+	Hand     Hand                                                 // does to servers what rules assume
+	Deed     func(*lock.Op)                                       // told of each key that it removed
 	Blocked  Blocked                                              // tells who waits for a row's lock
 
 	workers sync.WaitGroup
@@ -110,6 +112,11 @@ func (r *Runner) carryOut(ctx context.Context) {
 		r.strayed = true
 		r.Diverged(*d)
 	}
+	for _, op := range r.Engine.Deeds() {
+		if r.Deed != nil {
+			r.Deed(op)
+		}
+	}
 	for _, in := range ended {
 		if r.Injected != nil {
 			r.Injected(in)
@@ -130,6 +137,8 @@ func (r *Runner) work(ctx context.Context, o Order) {
 		r.explain(ctx, o.Release)
 		r.Engine.noteGaveUp(o.Release)
 		r.Engine.Released(o.Release, o.Release.conn.peer.gone(), r.Clock())
+	case o.Deed != nil:
+		r.do(ctx, o.Deed)
 	case o.Baseline != "":
 		r.Engine.BaselineRead(o.Baseline, r.Baseline != nil && r.Baseline(ctx, o.Baseline))
 	}

@@ -81,7 +81,8 @@ type stage struct {
 	quiet  bool           // the script is over
 	owners map[string]int // client address -> pid
 	blocks map[int32][]int32
-	refuse string // the freezer's answer, if it is to refuse
+	refuse string       // the freezer's answer, if it is to refuse
+	deeds  lock.Outcome // of what is done to servers
 	file   strings.Builder
 	wait   sync.WaitGroup
 }
@@ -206,6 +207,9 @@ func (s *stage) do(f []string) error {
 		return err
 	case "refuse":
 		s.refuse = rest(1)
+		return nil
+	case "deeds":
+		s.deeds = lock.Outcome(f[1])
 		return nil
 	case "lock":
 		s.decls = append(s.decls, lock.Declaration{Key: f[1], Table: f[2], FenceColumn: f[3], Declared: true})
@@ -336,7 +340,7 @@ func (s *stage) open() error {
 			return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 		},
 	}
-	runner := &proxy.Runner{Engine: s.engine, Freezer: s, Clock: s.clock, Blocked: s, Injected: s.record.Injection, Turned: s.record.Turn, Vain: func(v fault.Vain) {
+	runner := &proxy.Runner{Hand: s, Deed: s.record.Op, Engine: s.engine, Freezer: s, Clock: s.clock, Blocked: s, Injected: s.record.Injection, Turned: s.record.Turn, Vain: func(v fault.Vain) {
 		s.say("in vain: %s: %s: %s", v.Rule, v.Name, v.Why)
 		s.record.Vain(v)
 	}}
@@ -447,6 +451,31 @@ func (s *stage) Freeze(_ context.Context, o *proxy.Owner, scope fault.Scope, _ t
 	}
 	s.say("froze pid %d, scope %s", o.PID, scope)
 	return thawer{s, o.PID}, nil
+}
+
+// Forget implements proxy.Hand. It takes a virtual millisecond.
+func (s *stage) Forget(_ context.Context, upstream string, db int, key string) (lock.Outcome, error) {
+	time.Sleep(time.Millisecond)
+	switch s.deeds {
+	case lock.Failed:
+		return lock.Failed, errors.New("it says NOPERM")
+	case lock.Unknown:
+		return lock.Unknown, errors.New("it does not answer")
+	case "":
+		s.deeds = lock.Done
+	}
+	s.say("DEL %s of database %d of upstream %q: %s", key, db, upstream, s.deeds)
+	return s.deeds, nil
+}
+
+// Kill implements proxy.Hand. It takes a virtual millisecond, too.
+func (s *stage) Kill(_ context.Context, upstream string, backend int32, from netip.AddrPort) error {
+	time.Sleep(time.Millisecond)
+	if s.deeds == lock.Failed {
+		return errors.New("it says no")
+	}
+	s.say("backend %d of %s ends, whose client is at %s", backend, upstream, from)
+	return nil
 }
 
 type thawer struct {

@@ -47,7 +47,19 @@ func lostOf(f check.Facts, all string) string {
 	case 0:
 		return fmt.Sprintf("0 of %s were lost while held", all)
 	case 1:
-		return fmt.Sprintf("1 of %s was lost while held: its connection ended", all)
+		return fmt.Sprintf("1 of %s was lost while held: %s", all, lostHow(f, "its connection", "it"))
 	}
-	return fmt.Sprintf("%d of %s were lost while held: their connection ended", f.Lost, all)
+	return fmt.Sprintf("%d of %s were lost while held: %s", f.Lost, all, lostHow(f, "their connection", "them"))
+}
+
+// lostHow says what the locks went by.
+func lostHow(f check.Facts, connection, them string) string {
+	forgot := "the server was made to forget " + them
+	switch f.Forgotten {
+	case 0:
+		return connection + " ended"
+	case f.Lost:
+		return forgot
+	}
+	return connection + " ended, or " + forgot
 }

@@ -43,6 +43,19 @@ func TestALockThatWasLostIsTheHazard(t *testing.T) {
 	}
 }
 
+// What a rule had the server forget is no connection's end.
+func TestLocksThatWereForgotten(t *testing.T) {
+	for forgotten, want := range map[int]string{
+		0: "2 of 9 locks were lost while held: their connection ended",
+		1: "2 of 9 locks were lost while held: their connection ended, or the server was made to forget them",
+		2: "2 of 9 locks were lost while held: the server was made to forget them",
+	} {
+		if got := lostOf(check.Facts{Lost: 2, Forgotten: forgotten}, "9 locks"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // Where there is no lease, none ended: that is not what is missing.
 func TestNoLeaseIsSpokenOfWhereThereIsNone(t *testing.T) {
 	r := advisory(0)

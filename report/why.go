@@ -97,10 +97,21 @@ func (u RuleUse) owns(i history.Injection) bool {
 	return u.Text == i.Rule || strings.HasSuffix(u.Text, " "+i.Rule)
 }
 
+// unable says what those that were refused were not able to do.
+func (t tally) unable() string {
+	if slices.Contains(t.effects, "lose-key") || slices.Contains(t.effects, "kill-backend") {
+		return ""
+	}
+	return "not freezable: "
+}
+
 // noun is what the injections were.
 func (t tally) noun() string {
 	if slices.Contains(t.effects, "drop-reply") || slices.Contains(t.effects, "reset") {
 		return "reset"
+	}
+	if t.unable() == "" {
+		return "loss"
 	}
 	return "pause"
 }
@@ -122,7 +133,7 @@ func (u RuleUse) why(t tally, f check.Facts) string {
 	case t.Total == 0:
 		return fmt.Sprintf("fired %s, and the record does not say what became of it", times(u.Fired))
 	case t.Refused == t.Total:
-		return "refused: not freezable: " + because(t.reasons)
+		return "refused: " + t.unable() + because(t.reasons)
 	case t.Landed == 0 && t.GaveUp > 0:
 		return "the client gave up on its request each time, before the pause was over"
 	case t.Section == 0 && t.Shut > 0:

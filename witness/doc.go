@@ -14,6 +14,9 @@
 // And for each Postgres a registrar, which asks pg_locks what a backend holds and
 // who waits for a row of whom, and the counts of what was written, by pg_stat_user_tables.
 //
+// A House has a hand, too, for what a rule says by its name that it assumes: it
+// removes a key, or ends a backend, on a connection that it opens for that.
+//
 // It is a [proxy.Witness]: its watchers are asked about the calls that trackers
 // mark (resp.Call, pgwire.Call), and put into them what was seen. What that comes
 // to is worked out by proxy/resp (Shadow) and proxy/pgwire; nothing here knows

@@ -44,8 +44,8 @@ const (
 	ProbeAll
 )
 
-// A House holds the witnesses of a daemon. It implements [proxy.Witness] and
-// [proxy.Blocked].
+// A House holds the witnesses of a daemon. It implements [proxy.Witness],
+// [proxy.Blocked] and [proxy.Hand].
 type House struct {
 	redis    map[string]*server // by address
 	postgres map[string]*database

@@ -20,6 +20,7 @@ type past struct {
 	direct bool // the server sees the sessions under the addresses that they have here
 	minded map[resp.Ref]bool
 	told   map[history.Bypass]bool
+	ours   map[string]bool // addresses of links that act
 }
 
 // key has a key be minded.
@@ -30,6 +31,14 @@ func (p *past) key(k resp.Ref) {
 	if len(p.minded) < mostMinded {
 		p.minded[k] = true
 	}
+}
+
+// own has what the client at an address does be nobody's past the proxies.
+func (p *past) own(addr string) {
+	if p.ours == nil || len(p.ours) == mostPast {
+		p.ours = map[string]bool{}
+	}
+	p.ours[addr] = true
 }
 
 // mind has the keys be minded that a call has used as locks.
@@ -44,7 +53,7 @@ func (p *past) mind(e resp.Effect) {
 
 // ran takes in a command of the client at an address that may be no session's.
 func (p *past) ran(m *monitor, c *resp.Command, addr string) {
-	if !p.direct || addr == "" || m.eyes[addr] != nil || len(c.Args) == 0 {
+	if !p.direct || addr == "" || m.eyes[addr] != nil || p.ours[addr] || len(c.Args) == 0 {
 		return
 	}
 	for _, arg := range c.Args[1:min(len(c.Args), 64)] {

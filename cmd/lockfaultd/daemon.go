@@ -46,6 +46,7 @@ type daemon struct {
 	statements *pgwire.Cache
 	cancels    legs.Cancels
 	witnesses  *witness.House // nil: none
+	hand       *witness.House // what acts on servers; the witnesses, where there are any
 	admin      *admin.Server  // nil: none
 	adminURL   string
 	diverged   chan struct{} // closed when a schedule is found not to be repeated
@@ -121,7 +122,10 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 	run, d.stopRunning = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.plan.Start(d.clock())
-	r := &proxy.Runner{Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Turned: d.turned, Vain: d.vain, Blocked: rows{d}, Diverged: d.strayed}
+	r := &proxy.Runner{
+		Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Turned: d.turned,
+		Vain: d.vain, Blocked: rows{d}, Diverged: d.strayed, Hand: hand{d}, Deed: d.did,
+	}
 	d.running.Go(func() { r.Run(run) })
 }
 
@@ -139,6 +143,13 @@ func (d *daemon) injected(in history.Injection) {
 func (d *daemon) turned(t history.Turn) {
 	if d.record != nil {
 		d.record.Turn(t)
+	}
+}
+
+// did records what a rule has done to a lock.
+func (d *daemon) did(op *lock.Op) {
+	if d.record != nil {
+		d.record.Op(op)
 	}
 }
 

@@ -53,7 +53,21 @@ set, are rewritten for the command so that it connects through lockfaultd.`
 const rulesHelp = `A rule is EVENT[(GLOB)][#SELECT][@PERCENT%]=EFFECT[,KEY=VALUE...], such as
 SETNX=800ms, 'write(counter)#*/20=ttl+300ms' or 'tick(1.5s)#1-6=800ms'. Of its
 characters a shell changes only ( ) # and *: quote a rule that has one of them.
-The grammar: docs/rules.md.`
+The grammar: docs/rules.md.
+
+  --stall-before 'write#1=until:next-acquire'   hold the connection until another has the lock
+  --stall-after acquire=800ms                   each grant comes 800 ms late
+  --freeze-before 'UPDATE(counter)#*/20=800ms'  stop the process before every 20th
+  --freeze-after acquire=ttl+20%                stop each holder for longer than its lease
+  --hold 'renew#1=until:next-acquire'           the renewal waits, replies go on
+  --hold-reply 'commit#3=2s'                    the reply waits, requests go on
+  --drop-reply 'commit#3'                       it is done, and the client never hears
+  --reset-before 'SETNX#1'                      the server never gets it
+  --reset-after 'write#2'                       nobody knows whether it was done
+  --lose-key 'acquire#1'                        assumes a failover: the server forgets the key
+  --kill-backend 'acquire#1'                    assumes that the server ends the lock's connection
+
+What each of them means: docs/faults.md.`
 
 // ruleFlags are the flags of rules, in the order of the help. All of them feed
 // one list, in the order typed.
@@ -67,8 +81,8 @@ var ruleFlags = []struct{ name, usage string }{
 	{"drop-reply", "lose the reply `RULE`: the server did it, and the connection is reset before the client hears"},
 	{"reset-before", "reset the connection before the request `RULE` goes to the server"},
 	{"reset-after", "reset the connection when the request `RULE` has gone to the server, before it answers"},
-	{"lose-key", "`RULE`: not built yet"},
-	{"kill-backend", "`RULE`: not built yet"},
+	{"lose-key", "once the server has answered `RULE`, remove the key of the lock, as a failover that forgot it would"},
+	{"kill-backend", "once the server has answered `RULE`, end the Postgres backend that has the lock"},
 }
 
 // A typed rule is a flag as the user wrote it.
@@ -128,7 +142,7 @@ func (v *ruleValue) String() string { return "" }
 func (o *options) ruleFlags() []cli.Flag {
 	var out []cli.Flag
 	for _, f := range ruleFlags {
-		out = append(out, &cli.GenericFlag{Name: f.name, Usage: f.usage, Hidden: strings.Contains(f.usage, "not built"), Value: &ruleValue{f.name, &o.typed}, Category: "rules"})
+		out = append(out, &cli.GenericFlag{Name: f.name, Usage: f.usage, Value: &ruleValue{f.name, &o.typed}, Category: "rules"})
 	}
 	return append(out,
 		&cli.Uint64Flag{Name: "seed", Usage: "`N` makes every random choice; 0: choose one and print it", Destination: &o.seed, Category: "rules"},

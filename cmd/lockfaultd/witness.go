@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -37,11 +40,13 @@ func (s *setup) loginTo(p config.Proxy) config.Login {
 // wanted.
 func (d *daemon) employ(list []endpoint, routes []proxy.Route) {
 	how := d.setup.witness
-	if how == "" || how == "none" {
+	sees := how != "" && how != "none"
+	if !sees && !d.setup.acts() {
 		return
 	}
 	o := witness.Options{Hash: d.hash, Scripts: d.scripts, Now: d.clock, Locks: d.engine.Locks, Record: testimony{d}, Log: d.log}
 	switch {
+	case !sees:
 	case how == "monitor":
 		o.Monitor = true
 	case how == "probe":
@@ -62,8 +67,26 @@ func (d *daemon) employ(list []endpoint, routes []proxy.Route) {
 		}
 		o.Postgres = append(o.Postgres, witness.Postgres{Name: r.Name, Address: r.Upstream, Connect: from.Connect})
 	}
-	d.witnesses = witness.New(o)
-	d.server.Witness = d.witnesses
+	d.hand = witness.New(o)
+	if sees {
+		d.witnesses, d.server.Witness = d.hand, d.hand
+	}
+}
+
+// acts reports whether a rule does to a server what it assumes.
+func (s *setup) acts() bool {
+	return slices.ContainsFunc(s.rules, func(r fault.Rule) bool { return r.Do == fault.Lose || r.Do == fault.Kill })
+}
+
+// hand is what acts on servers. There is none before listeners are served.
+type hand struct{ d *daemon }
+
+func (h hand) Forget(ctx context.Context, upstream string, db int, key string) (lock.Outcome, error) {
+	return h.d.hand.Forget(ctx, upstream, db, key)
+}
+
+func (h hand) Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) error {
+	return h.d.hand.Kill(ctx, upstream, backend, from)
 }
 
 // sees reports whether somebody tells what scripts do.
@@ -94,10 +117,10 @@ func (d *daemon) tally() {
 
 // dismiss ends the side connections.
 func (d *daemon) dismiss() {
-	if d.witnesses == nil {
+	if d.hand == nil {
 		return
 	}
-	counts := d.witnesses.Close()
+	counts := d.hand.Close()
 	d.log.Debug("witnesses", "counts", counts)
 }
 

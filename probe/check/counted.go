@@ -9,10 +9,11 @@ import (
 
 // A many is what one verdict of a lock counts, time after time.
 type many struct {
-	id   lock.LockID
-	code string
-	by   string // what has a verdict of its own beside others of the lock; "" if nothing has
-	more string // what is added to the proof of several: a format with their number
+	id    lock.LockID
+	code  string
+	by    string // what has a verdict of its own beside others of the lock; "" if nothing has
+	class Class  // "": that of the code
+	more  string // what is added to the proof of several: a format with their number
 }
 
 // count adds one to the verdict of its code and level, which the first makes. It
@@ -23,7 +24,11 @@ func (c *kase) count(m many, level Level, first func() (*proof, Verdict, []*lock
 	}
 	p, v, cited := first()
 	v.Code, v.Level = m.code, level
-	f := c.emit(m.id, with(v, p), cited...)
+	class := m.class
+	if class == "" {
+		_, class = about(m.code)
+	}
+	f := c.emitAs(m.id, class, with(v, p), cited...)
 	if m.id.Key != "" {
 		f.unless = c.carry.markerLater(m.id)
 	}
@@ -38,9 +43,9 @@ func (c *kase) follows(m many, level Level) {
 	}
 }
 
-// removedByAnother reports whether somebody else's release took the term's lock away.
+// removedByAnother reports whether another client's release took the term's lock away.
 func removedByAnother(t *lock.Term) bool {
-	return t != nil && t.Released != nil && t.Released.Term.ID != t.ID && !(t.Released.Compares() && t.Released.Session == t.Session)
+	return t != nil && t.Released != nil && !byRule(t.Released) && t.Released.Term.ID != t.ID && !(t.Released.Compares() && t.Released.Session == t.Session)
 }
 
 // markerLater is for what does not hold of a lock that turns out to be a marker.

@@ -18,6 +18,10 @@ func (c *kase) doubleGrants() {
 			if !c.due(b) || c.revives(b) || c.renewedAtOnce(a, b) {
 				return
 			}
+			if del := c.onlyForgotten(a, b.Grant); del != nil {
+				c.failoverAssumed(a, b, del)
+				return
+			}
 			if change := c.primaryChanged(id.Upstream, a.Grant, b.Grant); change != nil {
 				c.failover(a, b, change)
 				return
@@ -98,10 +102,13 @@ func (c *kase) eachDoubleGrant(id lock.LockID, f func(a, b *lock.Term)) {
 		}
 		kept := active[:0]
 		for _, a := range active {
-			if c.heldAt(a, b) < b.Grant.R || c.removable(a, b.Grant) || c.replaced(a, b) || c.rewritten(a, b.Grant) {
+			forgotten := c.onlyForgotten(a, b.Grant) != nil
+			if c.heldAt(a, b) < b.Grant.R || !forgotten && c.removable(a, b.Grant) || c.replaced(a, b) || c.rewritten(a, b.Grant) {
 				continue
 			}
-			kept = append(kept, a)
+			if !forgotten { // it is B's by now, and no more A's for those who come after B
+				kept = append(kept, a)
+			}
 			if !sameClient(a, b) && !a.Token.Same(b.Token) && !c.otherWayRound(a, b) && !c.besides(a, b) {
 				f(a, b)
 			}

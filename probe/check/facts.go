@@ -23,7 +23,7 @@ func (c *kase) facts() {
 func (c *kase) countOp(op *lock.Op) {
 	f := &c.out.Facts
 	f.Ops++
-	if op.Actor != "" && len(c.actors) < mostActors && !c.actors[op.Actor] {
+	if op.Actor != "" && !byRule(op) && len(c.actors) < mostActors && !c.actors[op.Actor] {
 		c.actors[op.Actor] = true
 	}
 	if op.SQL != nil || op.Kind == lock.Commit {
@@ -99,7 +99,9 @@ func (c *kase) termFact(s *lockState, t *lock.Term) {
 		}
 	}
 	unreleased, released := c.endedWhileHeld(t)
-	l.Lost += asInt(c.lostWhileHeld(t))
+	lost := c.lostWhileHeld(t)
+	l.Lost += asInt(lost)
+	c.out.Facts.Forgotten += asInt(lost && c.forgotten(t) != nil)
 	s.unsure[0] += asInt(unreleased)
 	s.unsure[1] += asInt(released)
 }

@@ -8,10 +8,13 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// lostBy returns by when a lock without a lease had certainly gone from a holder who
-// had not given it back: the server admits nobody else to what a session has, so the
-// session had ended when another was granted it. It is Never where nothing shows that.
+// lostBy returns by when a lock had certainly gone from a holder who had not given it back, without the end
+// of a lease: the server was made to forget it; or a session has it, to which the server admits nobody else, so
+// that it had ended when another was granted the lock. It is Never where nothing shows that.
 func (c *kase) lostBy(t *lock.Term) lock.Instant {
+	if del := c.forgotten(t); del != nil {
+		return del.R
+	}
 	if t.Span != lock.SessionSpan || t.Marker || gaveBack(t) {
 		return lock.Never
 	}
@@ -24,6 +27,14 @@ func (c *kase) lostBy(t *lock.Term) lock.Instant {
 	return lock.Never
 }
 
+// lostHow says how it is known that a lock had gone: see lostBy.
+func (c *kase) lostHow(t *lock.Term) string {
+	if c.forgotten(t) != nil {
+		return "the server was made to forget it, as a rule assumes"
+	}
+	return "another was granted it"
+}
+
 // gaveBack reports whether the server said that the term's own session had given the
 // lock back: then it had it until then, whatever somebody else was granted.
 func gaveBack(t *lock.Term) bool {
@@ -33,10 +44,10 @@ func gaveBack(t *lock.Term) bool {
 // lostWhileHeld reports whether a lock without a lease went from its holder before
 // that one asked for its release, or did its last as the holder.
 func (c *kase) lostWhileHeld(t *lock.Term) bool {
-	if t.Span != lock.SessionSpan || t.Marker {
+	if t.Marker || t.Span != lock.SessionSpan && c.forgotten(t) == nil {
 		return false
 	}
-	if t.EndBy == lock.Closed && c.actedAfter(t, t.End) != nil {
+	if t.Span == lock.SessionSpan && t.EndBy == lock.Closed && c.actedAfter(t, t.End) != nil {
 		return true
 	}
 	i, ok := c.belief(t)

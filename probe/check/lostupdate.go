@@ -278,7 +278,7 @@ func (c *kase) lostProof(k cell, p pair, n int) string {
 	if a.term.Dead(a.write.lo) {
 		t.say("A's lease had ended by %s, %s before its write was forwarded.", ms(a.term.LeaseEnd.Latest), span(a.write.lo.Sub(a.term.LeaseEnd.Latest)))
 	} else if by := c.lostBy(a.term); by < a.write.lo {
-		t.say("A's lock had gone by %s, %s before its write was forwarded, since another was granted it.", ms(by), span(a.write.lo.Sub(by)))
+		t.say("A's lock had gone by %s, %s before its write was forwarded, since %s.", ms(by), span(a.write.lo.Sub(by)), c.lostHow(a.term))
 	}
 	for _, m := range []*rmw{a, b} {
 		if c.leftEarly(m) {

@@ -32,7 +32,7 @@ import (
 //	A acquire lock:c=tok 10-11         granted, or "refused", or "unread" (its answer was not understood); no-ttl, ttl=9, shared, member, verb=EVAL, until=1000
 //	A store lock:c=tok 10-11
 //	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
-//	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen
+//	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen; rule: no client's, since a rule assumes it
 //	A lock advisory:42 10-11           of Postgres: or refused, shared; row:counter:1 tx1
 //	A unlock advisory:42 10-11         or not-held
 //	A incr fence=3 10-11
@@ -300,6 +300,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.NotHeld
 	case w == "unread":
 		op.Outcome = lock.Unknown
+	case w == "rule":
+		op.Evidence = lock.FromRule
 	case w == "guess":
 		op.Guessed, op.Guarded = true, false
 	case w == "shared":

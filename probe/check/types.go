@@ -147,7 +147,8 @@ type Facts struct {
 	Reads, Writes         int       // attributed for sure
 	Rejected              int       // writes and claims that were refused by a guard
 	EndedWhileHeld        int       // leases that ended, and locks that were lost, between the grant and the owner's release request
-	Lost                  int       // of those, the locks: their session ended
+	Lost                  int       // of those, the locks that were lost: their session ended, or the server forgot them
+	Forgotten             int       // of those, the ones that the server was made to forget
 	Overlap               int       // pairs of terms that were in their sections at once
 	Overlaps              []Overlap // of those, no more than 4096, by A, then B
 	Locks                 []LockFact
@@ -199,7 +200,7 @@ type LockFact struct {
 	Fences           int           // terms that were issued a fence
 	FenceKey         string        // what issued the first of them
 	Overrun          int           // leases that ended, and locks that were lost, while held
-	Lost             int           // of those, the locks: their session ended
+	Lost             int           // of those, the locks that were lost: their session ended, or the server forgot them
 	Marker           bool          // taken and never released, again and again: no lock
 	Declared         bool
 }

@@ -15,7 +15,7 @@ func (c *kase) unsafeReleases() {
 		}
 		holders := c.state(id).holders
 		for _, op := range c.acts[id].all {
-			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 || op.Guessed || !c.dueOp(op) {
+			if op.Kind != lock.Release || op.Outcome != lock.Done || op.F == 0 || op.Guessed || byRule(op) || !c.dueOp(op) {
 				continue
 			}
 			victim := c.removedOther(id, op)

@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A Hand does to a server, on a side connection, what a rule assumes to happen there.
+type Hand interface {
+	// Forget removes a key of the Redis that ops name so. The outcome is Done, NotHeld where the key was
+	// not there, Failed where the server has certainly not done it, or Unknown; an error goes with the last two.
+	Forget(ctx context.Context, upstream string, db int, key string) (lock.Outcome, error)
+	// Kill ends the Postgres backend of a connection from the address here, and returns when it is gone.
+	// upstream is a route's.
+	Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) error
+}
+
+// Hand is the label of what lockfaultd itself does to a lock, since a rule assumes it. No process has it.
+const handLabel = "lockfaultd"
+
+var errNoHand = errors.New("no side connection")
+
+// A deed is what a Hand is to do.
+type deed struct {
+	forget *lock.Op // the removal of a key, as the record has it; nil: kill
+
+	upstream string
+	backend  int32
+	from     netip.AddrPort
+}
+
+// do has what an injection assumes be done. The reply at hand waits for it; e.mu is held.
+func (e *Engine) do(in *injection, now lock.Instant) *Gate {
+	in.gate = newGate()
+	if in.Act == fault.Lose {
+		in.deed = &deed{forget: e.forgetting(in.op, now)}
+	} else {
+		c := e.ownerOf(in.op)
+		in.deed = &deed{upstream: c.peer.Upstream, backend: c.peer.Backend(), from: c.peer.Local}
+	}
+	e.active = append(e.active, in)
+	e.order(Order{Deed: in})
+	return in.gate
+}
+
+// forgetting returns the removal of the key that an op's lock is, at its place in the order.
+func (e *Engine) forgetting(op *lock.Op, now lock.Instant) *lock.Op {
+	of := e.keyOf(op)
+	e.seq++
+	del := &lock.Op{
+		Seq: e.seq, Actor: handLabel, Upstream: of.Upstream, Proto: lock.Redis, Kind: lock.Release, Verb: "DEL",
+		DB: of.DB, Key: of.Key, Evidence: lock.FromRule, A: now, F: now,
+	}
+	e.ledger.Request(del)
+	return del
+}
+
+// keyOf returns the op whose key is the lock that an op is about: its own, or that of its term's grant. It
+// is nil where the lock is none of Redis, or is not known.
+func (e *Engine) keyOf(op *lock.Op) *lock.Op {
+	if op.Proto == lock.Redis && op.Key != "" {
+		return op
+	}
+	if t := e.ledger.Term(op.Term.ID); op.Term.ID != 0 && t != nil && t.Grant.Proto == lock.Redis {
+		return t.Grant
+	}
+	return nil
+}
+
+// ownerOf returns the connection whose backend has the lock that an op is about; nil where the lock is no
+// connection's, or that has ended.
+func (e *Engine) ownerOf(op *lock.Op) *conn {
+	t := e.ledger.Term(op.Term.ID)
+	if op.Term.ID == 0 || t == nil || t.Grant.Proto != lock.Postgres || t.Span == lock.LeaseSpan {
+		return nil
+	}
+	if c := e.conns[t.Session]; c != nil && c.peer.Backend != nil && c.peer.Backend() != 0 {
+		return c
+	}
+	return nil
+}
+
+// Did tells what became of a Deed order.
+func (e *Engine) Did(in *injection, o lock.Outcome, err error, now lock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if del := in.deed.forget; del != nil {
+		e.forgotten(del, o, now)
+	}
+	if !slices.Contains(e.active, in) {
+		return
+	}
+	in.confirmed = now
+	switch {
+	case o == lock.NotHeld:
+		e.end(in, now, "landed", "the key was not there any more")
+	case o == lock.Unknown:
+		e.end(in, now, "landed", "whether it was done is not known: "+err.Error())
+	case err != nil:
+		e.end(in, now, "refused", err.Error())
+	default:
+		e.end(in, now, "landed", "")
+	}
+}
+
+// forgotten takes in how the removal of a key ended.
+func (e *Engine) forgotten(del *lock.Op, o lock.Outcome, now lock.Instant) {
+	del.Outcome = o
+	switch o {
+	case lock.Done, lock.NotHeld:
+		del.R, del.D = now, now
+		e.seq++
+		del.ReplySeq = e.seq
+		e.ledger.Reply(del)
+	case lock.Failed:
+		del.Err, del.F = NotSent, 0
+	}
+	e.deeds = append(e.deeds, del)
+	e.kick()
+}
+
+// Deeds returns the removals of keys that have ended since the last call, for the record.
+func (e *Engine) Deeds() []*lock.Op {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := e.deeds
+	e.deeds = nil
+	return out
+}
+
+// do carries a deed out.
+func (r *Runner) do(ctx context.Context, in *injection) {
+	d := in.deed
+	if r.Hand == nil {
+		r.Engine.Did(in, lock.Failed, errNoHand, r.Clock())
+		return
+	}
+	if op := d.forget; op != nil {
+		o, err := r.Hand.Forget(ctx, op.Upstream, op.DB, op.Key)
+		r.Engine.Did(in, o, err, r.Clock())
+		return
+	}
+	err := r.Hand.Kill(ctx, d.upstream, d.backend, d.from)
+	o := lock.Done
+	if err != nil {
+		o = lock.Failed
+	}
+	r.Engine.Did(in, o, err, r.Clock())
+}

@@ -1,0 +1,106 @@
+package witness
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+	"github.com/lockfaultd/lockfaultd/lock"
+)
+
+// A key is removed in its own database, and a server that forgot it says so. MONITOR shows that, and it is nobody's
+// past the proxies.
+func TestKeyIsForgotten(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.Monitor = true })
+	p := b.party()
+	p.call(b.load(acquireText), []string{"lock:own"}, "token-of-a", "60000") // by which it is known whose addresses are whose
+	p.watch.Passed(&lock.Op{Proto: lock.Redis, Kind: lock.Acquire, Key: "lock:a", DB: 2})
+	db := redis.NewClient(&redis.Options{Addr: b.server.Addr(), DB: 2, PoolSize: 1})
+	defer db.Close()
+	ctx := t.Context()
+	other := redis.NewClient(&redis.Options{Addr: b.server.Addr(), PoolSize: 1})
+	defer other.Close()
+	db.Set(ctx, "lock:a", "x", 0)
+	if got := await(t, b.record.bypasses); got.Verb != "SET" {
+		t.Fatalf("%+v", got)
+	}
+	other.Set(ctx, "lock:a", "x", 0)
+	for _, want := range []lock.Outcome{lock.Done, lock.NotHeld} {
+		if got, err := b.house.Forget(ctx, "", 2, "lock:a"); got != want || err != nil {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+	if other.Exists(ctx, "lock:a").Val() != 1 {
+		t.Error("the key of another database is gone")
+	}
+	db.Expire(ctx, "lock:a", time.Minute) // behind it, nothing is left to be shown
+	if got := await(t, b.record.bypasses); got.Verb != "EXPIRE" {
+		t.Errorf("taken for past the proxies: %+v", got)
+	}
+}
+
+func TestKeyThatCannotBeForgotten(t *testing.T) {
+	b := newBench(t, func(*Options) {})
+	ctx := t.Context()
+	if got, err := b.house.Forget(ctx, "nobody", 0, "lock:a"); got != lock.Failed || err == nil {
+		t.Errorf("of an unknown server: %s, %v", got, err)
+	}
+	if got, err := b.house.Forget(ctx, "", 99, "lock:a"); got != lock.Failed || err == nil || !strings.Contains(err.Error(), "SELECT 99") {
+		t.Errorf("of an unknown database: %s, %v", got, err)
+	}
+	admin := redis.NewClient(&redis.Options{Addr: b.server.Addr()})
+	defer admin.Close()
+	if err := admin.Do(ctx, "ACL", "SETUSER", "default", "-del").Err(); err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Do(context.Background(), "ACL", "SETUSER", "default", "+@all")
+	if got, err := b.house.Forget(ctx, "", 0, "lock:a"); got != lock.Failed || err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("not allowed: %s, %v", got, err)
+	}
+}
+
+// The backend ends that has the connection, and its lock is free when that is said.
+func TestBackendIsEnded(t *testing.T) {
+	server := testbed.Postgres(t)
+	h, _ := pgHouse(t, server)
+	ctx := t.Context()
+	victim, err := pgx.Connect(ctx, server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close(context.Background())
+	if _, err := victim.Exec(ctx, "SELECT pg_advisory_lock(4711)"); err != nil {
+		t.Fatal(err)
+	}
+	pid, from := int32(victim.PgConn().PID()), netip.MustParseAddrPort(victim.PgConn().Conn().LocalAddr().String())
+	if err := h.Kill(ctx, server.Addr(), pid, netip.AddrPortFrom(from.Addr(), from.Port()+1)); err == nil || !strings.Contains(err.Error(), "no backend") {
+		t.Errorf("of another connection: %v", err)
+	}
+	if err := victim.Ping(ctx); err != nil {
+		t.Fatalf("the wrong backend ended: %v", err)
+	}
+	if err := h.Kill(ctx, server.Addr(), pid, from); err != nil {
+		t.Fatal(err)
+	}
+	next, err := pgx.Connect(ctx, server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close(context.Background())
+	var granted bool
+	if err := next.QueryRow(ctx, "SELECT pg_try_advisory_lock(4711)").Scan(&granted); err != nil || !granted {
+		t.Errorf("granted %t, %v", granted, err)
+	}
+	if err := victim.Ping(ctx); err == nil || !strings.Contains(err.Error(), "57P01") {
+		t.Errorf("the client is told %v", err)
+	}
+	if err := h.Kill(ctx, "elsewhere:1", pid, from); err == nil {
+		t.Error("ended on an unknown server")
+	}
+}
