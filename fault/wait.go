@@ -123,6 +123,9 @@ func (w *Wait) Over() bool { return len(w.open) == 0 }
 // Waits reports whether a condition has not come about yet.
 func (w *Wait) Waits(c Condition) bool { return w.open[c] }
 
+// WaitsOnlyFor reports whether a condition is all that has not come about yet.
+func (w *Wait) WaitsOnlyFor(c Condition) bool { return len(w.open) == 1 && w.open[c] }
+
 // Met lists what has come about, in its order.
 func (w *Wait) Met() []Met { return w.met }
 

@@ -42,6 +42,8 @@ type injection struct {
 	unread    string       // why it is not known that the client has read its grant
 	gaveUp    string       // how the client gave up on the request while it was held; "": it did not
 	opened    lock.Instant // its gate's conditions had come about; 0: they have not
+	outlived  bool         // another was granted the lock, so that the lease is over
+	settled   bool         // the order behind it has been fixed
 	thaw      Thawer
 	deed      *deed           // of what is done to a server
 	entry     *schedule.Entry // in the book; nil: none is kept

@@ -13,6 +13,7 @@ import (
 // the servers is fixed and not raced for, so what others begin waits its turn.
 type settling struct {
 	in    *injection
+	since lock.Instant
 	until lock.Instant // for those who have nothing to lose before
 	turns []*turn
 }
@@ -55,8 +56,9 @@ const elsewhere = 200 * time.Millisecond
 
 // settle fixes the order behind an injection whose gate has opened.
 func (e *Engine) settle(in *injection, now lock.Instant) {
-	if e.rules {
-		e.settlings = append(e.settlings, &settling{in: in, until: now.Add(in.For)})
+	if e.rules && !in.settled {
+		in.settled = true
+		e.settlings = append(e.settlings, &settling{in: in, since: now, until: now.Add(in.For)})
 	}
 }
 
@@ -91,7 +93,7 @@ func (e *Engine) mayWait(s *settling, c *conn, op *lock.Op, now lock.Instant) li
 	}
 	l := limit{s.until, atTimeout}
 	if c.worksElsewhere() {
-		l = l.or(limit{s.in.opened.Add(elsewhere), atWork})
+		l = l.or(limit{s.since.Add(elsewhere), atWork})
 	}
 	return l.or(limit{e.leasesOf(c.actor, now), atLease})
 }

@@ -441,3 +441,65 @@ func TestWhatIsLeftOfALease(t *testing.T) {
 		t.Error("the section is over")
 	}
 }
+
+// The order is fixed before the clock is certain of a lease's end, once another's grant shows it and all else has come
+// about.
+func TestOrderBeforeTheClockIsCertain(t *testing.T) {
+	write := func(s *scene) *lock.Op { return statement(1, lock.Write, "counter") }
+	release := func(s *scene) *lock.Op {
+		op := grant(1, "job")
+		op.Kind, op.Outcome, op.NX, op.Guarded = lock.Release, lock.Done, false, true
+		return op
+	}
+	removal := func(s *scene) *lock.Op {
+		op := grant(5, "job")
+		op.Kind, op.NX, op.Outcome, op.Token = lock.Release, false, lock.Done, lock.Value{}
+		return op
+	}
+	const soon, until = lock.Instant(999 * time.Millisecond), "=until:lease-expired+next-acquire"
+	for _, tt := range []struct {
+		name, rule string
+		held       func(s *scene) *lock.Op
+		before     func(s *scene)
+		at         lock.Instant
+		key        string
+		fixed      bool
+	}{
+		{"another's grant", "write#1" + until, write, nil, soon, "job", true},
+		{"of another lock", "write#1" + until, write, nil, soon, "other", false},
+		{"before the lease can have ended", "write#1" + until, write, nil, soon / 2, "job", false},
+		{"of a lock that was taken away", "write#1" + until, write, func(s *scene) { s.do(removal(s), 500) }, soon, "job", false},
+		{"while the release is held", "release#1" + until, release, nil, soon, "job", true},
+		{"while more is waited for", "write#1" + until + "+next-read", write, nil, soon, "job", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := held(t, "stall-before "+tt.rule, tt.held(nil))
+			if tt.before != nil {
+				tt.before(s)
+			}
+			taken := grant(3, tt.key)
+			taken.Token = lock.Value{Hash: "b"}
+			s.do(taken, tt.at)
+			if got := len(s.settlings) == 1; got != tt.fixed || s.held.opened != 0 {
+				t.Fatalf("fixed %v, opened at %v", got, s.held.opened)
+			}
+			s.Advance(s.ledger.Term(1).LeaseEnd.Latest + 1)
+			if (s.held.opened != 0) != (len(s.settlings) == 1) || len(s.settlings) > 1 {
+				t.Errorf("opened at %v, fixed %d times", s.held.opened, len(s.settlings))
+			}
+		})
+	}
+}
+
+// Of a held renewal that asks for nothing, whoever has the lock by now waits like others.
+func TestAHeldRenewalWaitsForNobody(t *testing.T) {
+	renewal := grant(1, "job")
+	renewal.Kind, renewal.NX = lock.Renew, false
+	s := held(t, "stall-before renew#1=until:signal:go", renewal)
+	taken := grant(3, "job")
+	taken.Token = lock.Value{Hash: "b"}
+	s.do(taken, 15)
+	if s.Signal("go", 20); !s.asks(statement(4, lock.Write, "t"), 30) {
+		t.Error("it does not wait")
+	}
+}

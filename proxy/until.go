@@ -37,6 +37,7 @@ func (e *Engine) heard(c *conn, op *lock.Op, now lock.Instant) {
 	for _, in := range e.active {
 		if in.wait != nil && !in.wait.Over() {
 			of, id := e.within(op, in.wait)
+			e.outlived(in, op, of, now)
 			in.wait.Replied(op, of, id, now)
 			e.early(in, op, of, now)
 			e.opened(in, now)
@@ -44,6 +45,18 @@ func (e *Engine) heard(c *conn, op *lock.Op, now lock.Instant) {
 	}
 	e.settled(op, now)
 	e.reckon(c.actor, now)
+}
+
+// outlived notes, of a gate that waits for a lease's end, that the grant to another says that it is over: nobody gave
+// the lock back, and it may have ended by the clock. That may be long before the clock is certain, where its own
+// grant took long to come.
+func (e *Engine) outlived(in *injection, op *lock.Op, of lock.TermID, now lock.Instant) {
+	t := e.ledger.Term(in.wait.Own())
+	if op.Outcome != lock.Granted || of == 0 || t == nil || of == t.ID || e.ledger.Sort(t.Lock) != lock.Exclusive {
+		return
+	}
+	kept := t.Released == nil && (t.Release == nil || t.Release == in.op && in.phase == fault.Before)
+	in.outlived = kept && now >= e.expiry(t, in.phase, in.op).Earliest
 }
 
 // heardLate tells the gates of an op that a witness told of when its reply had gone on. The ledger makes no term of a
@@ -123,26 +136,29 @@ func (e *Engine) leaseEnd(in *injection) lock.Instant {
 		return lock.Never
 	}
 	if t := e.ledger.Term(in.wait.Own()); t != nil {
-		return e.ends(t, in.phase, in.op)
+		return e.expiry(t, in.phase, in.op).Latest
 	}
 	return lock.Never
 }
 
-// ends returns when the lease of a term has certainly ended, as of the moment of an op.
-func (e *Engine) ends(t *lock.Term, phase fault.Phase, op *lock.Op) lock.Instant {
+// expiry returns where the lease of a term ends, as of the moment of an op.
+func (e *Engine) expiry(t *lock.Term, phase fault.Phase, op *lock.Op) lock.Interval {
 	if phase == fault.Before {
-		return e.ledger.EndWithout(op, t).Latest
+		return e.ledger.EndWithout(op, t)
 	}
-	return t.LeaseEnd.Latest
+	return t.LeaseEnd
 }
 
-// opened has an injection end when everything has come about that its gate waited for.
+// opened has an injection end when everything has come about that its gate waited for. The order is fixed from then
+// on, or from when only the clock is to be certain still.
 func (e *Engine) opened(in *injection, now lock.Instant) {
+	if in.wait.Over() || in.outlived && in.wait.WaitsOnlyFor(fault.LeaseExpired) {
+		e.settle(in, now)
+	}
 	if !in.wait.Over() || in.opened != 0 {
 		return
 	}
 	in.opened = now
-	e.settle(in, now)
 	if in.confirmed != 0 {
 		in.ends = now
 	}
