@@ -160,7 +160,7 @@ func (e *Engine) leasesOf(a *Actor, now lock.Instant) lock.Instant {
 func (e *Engine) reckon(a *Actor, now lock.Instant) {
 	for _, s := range e.settlings {
 		for _, t := range s.turns {
-			if !t.over && t.conn.actor == a {
+			if t.conn.actor == a {
 				t.limit = t.limit.or(e.mayWait(s, t.conn, t.op, now))
 			}
 		}

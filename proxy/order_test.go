@@ -285,6 +285,33 @@ func TestNobodyWaitsPastHisLease(t *testing.T) {
 	}
 }
 
+// A process that is inside a transaction on another connection waits for a while only, from when the order was fixed.
+func TestWhoWorksElsewhere(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		own, elsewhere bool
+		want           string
+	}{
+		{"nobody works", false, false, atTimeout},
+		{"on its own connection", true, false, atTimeout}, // which tells of each request whether it was begun before
+		{"on another", false, true, atWork},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := held(t, untilGo, statement(1, lock.Write, "counter"))
+			s.conns[3].peer.Working = func() bool { return tt.own }
+			s.conns[4].peer.Working = func() bool { return tt.elsewhere }
+			s.Signal("go", 20)
+			if !s.asks(statement(3, lock.Write, "t"), 30) {
+				t.Fatal("it does not wait")
+			}
+			l := s.settlings[0].turns[0].limit
+			if l.why != tt.want || tt.elsewhere && l.at != lock.Instant(20).Add(elsewhere) {
+				t.Errorf("until %v for %s", l.at, l.why)
+			}
+		})
+	}
+}
+
 // What a process is granted while it waits counts.
 func TestAGrantShortensTheWait(t *testing.T) {
 	s := held(t, untilGo, statement(1, lock.Write, "counter"))
