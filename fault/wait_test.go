@@ -1,8 +1,10 @@
 package fault
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -186,5 +188,45 @@ func statement(op *lock.Op, what string) {
 		op.Z = 0
 	case "write-tx":
 		op.Implicit, op.Z = false, 0
+	}
+}
+
+// What has come about is told in its order, with the op that did it.
+func TestMet(t *testing.T) {
+	w := NewWait("next-write+lease-expired", lock.LockID{Key: "lock:c"}, 1, &lock.Op{Kind: lock.Write, SQL: rowOf("=1", "value")})
+	playAt(w, "lapse", nil, 4)
+	if w.WaitsOnlyFor(LeaseExpired) || !w.WaitsOnlyFor(NextWrite) || w.Waits(LeaseExpired) || !w.Waits(NextWrite) {
+		t.Error("it waits for what has come about")
+	}
+	write := playAt(w, "2:write", nil, 7)
+	playAt(w, "2:write", nil, 8)
+	if want := []Met{{LeaseExpired, 4, 0}, {NextWrite, 7, write.Seq}}; !slices.Equal(w.Met(), want) {
+		t.Errorf("%v, want %v", w.Met(), want)
+	}
+	if w.Lock().Key != "lock:c" || w.Own() != 1 {
+		t.Error("it speaks of another lock")
+	}
+}
+
+// A gate of a freeze waits no longer than that may last.
+func TestPatience(t *testing.T) {
+	for _, tt := range []struct {
+		rule   string
+		limits Limits
+		want   time.Duration
+	}{
+		{"stall-before write=until:next-write", Limits{MaxFreeze: time.Second}, 5 * time.Second},
+		{"freeze-before write=until:next-write", Limits{MaxFreeze: time.Second}, time.Second},
+		{"freeze-before write=until:next-write", Limits{}, 8 * time.Second},
+		{"stall-before write=until:next-write,timeout=7s", Limits{}, 7 * time.Second},
+	} {
+		m := before(sqlOp(lock.Write, "UPDATE", "counter"))
+		m.TTL, m.Lock, m.Freezable, m.Actor = 2*time.Second, true, true, "A1"
+		if tt.want == 5*time.Second {
+			m.TTL = time.Second
+		}
+		if d := armedWith(t, tt.limits, tt.rule).Decide(m, 0); d.For != tt.want {
+			t.Errorf("%s waits %v, want %v", tt.rule, d.For, tt.want)
+		}
 	}
 }
