@@ -110,7 +110,7 @@ func TestCleanRowsAreEqual(t *testing.T) {
 func TestForeignLocksAreTold(t *testing.T) {
 	o := outcome{trial: trial{subject: subject{keys: "lock:*"}, row: clean, sections: 1}}
 	r := report{}
-	r.Facts.Locks = []struct{ Lock string }{{"lock:counter"}, {"lock:counter db 2"}, {"cache:7"}}
+	r.Facts.Locks = []lockFact{{Lock: "lock:counter"}, {Lock: "lock:counter db 2"}, {Lock: "cache:7"}, {Lock: "once:7", Marker: true}}
 	o.judged(r)
 	if len(o.wrong) != 1 || !strings.Contains(o.wrong[0], "cache:7") {
 		t.Errorf("got %q", o.wrong)
