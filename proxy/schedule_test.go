@@ -83,17 +83,18 @@ func TestAnEngineTellsTheFirstDivergence(t *testing.T) {
 }
 
 func TestADivergenceWakesTheRunner(t *testing.T) {
-	e := kept(t, schedule.NewBook(scheduleOf(kept(t, schedule.NewBook(nil), time.Second, "a").Steps())), time.Second)
+	steps := kept(t, schedule.NewBook(nil), time.Second, "a").Steps()
+	steps[0].Since = []string{"read"}
+	e := kept(t, schedule.NewBook(scheduleOf(steps)), time.Second)
 	for len(e.Wake()) > 0 {
 		<-e.Wake()
 	}
 	op := grant(1, "a")
-	op.TTL = 2 * time.Second
 	c := e.Open(1, owner("a"))
 	e.Request(c, op, true, 10)
 	e.Reply(c, op, true, 10)
-	if len(e.Wake()) == 0 {
-		t.Error("nobody was woken to end the command")
+	if e.Diverged() == nil || len(e.Wake()) == 0 {
+		t.Errorf("nobody was woken to end the command: %v", e.Diverged())
 	}
 }
 
