@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates replay sweep soak soak-locks nightly clean
+.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates replay sweep soak soak-freezer soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -70,6 +70,9 @@ sweep: ## every fault at every place of four services, against tables that were 
 soak: ## ten thousand clients for an hour, with servers that are started anew meanwhile
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
+
+soak-freezer: ## 10,000 freezes and thaws of every scope under load; the daemon is killed 300 times, its guard 100 times
+	LOCKFAULT_CYCLES=10000 LOCKFAULT_DAEMON_KILLS=300 LOCKFAULT_GUARD_KILLS=100 go test ./freezer -run TestSoak -v -timeout 2h
 
 soak-locks: ## 200,000 sections under these locks, with pauses that none of them minds: no verdict (an hour)
 	./scripts/need.sh redis postgres matrix

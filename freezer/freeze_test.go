@@ -42,6 +42,26 @@ func TestFreezeStopsEveryThread(t *testing.T) {
 	}
 }
 
+// That a thread was told to stop is not that it has.
+func TestToldIsNotStopped(t *testing.T) {
+	needRoot(t)
+	v := newVictim(t, "127.0.0.1:0", 0, nil)
+	p, err := openProcess(v.pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll([]Process{p})
+	s := &stopper{procs: []Process{p}, kin: func(Process) bool { return false }, sent: make(map[int]time.Time)}
+	for _, tid := range liveThreads(v.pid()) {
+		s.sent[tid] = time.Now().Add(time.Hour)
+	}
+	for range 3 {
+		if done, err := s.pass(); done || err != nil {
+			t.Fatalf("done %v, %v while it runs", done, err)
+		}
+	}
+}
+
 // The kernel stops one thread after another; only the last makes a freeze.
 func TestStopWaitsForTheLastThread(t *testing.T) {
 	needRoot(t)

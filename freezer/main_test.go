@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 			"churn":  churnRole,
 			"loop":   loopRole,
 			"brood":  broodRole,
+			"cycle":  cycleRole,
 		}
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {
