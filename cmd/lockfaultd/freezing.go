@@ -33,6 +33,9 @@ func newFreezing(s *setup, up []netip.AddrPort, log *slog.Logger) (*freezing, er
 	if err != nil {
 		return nil, err
 	}
+	if lacks := freezer.Lacking(); s.freezes() && lacks != "" {
+		log.Warn("not everything can be frozen (lockfaultd doctor explains it)", "why", lacks)
+	}
 	return &freezing{freezer: f, asked: s.freezes()}, nil
 }
 
