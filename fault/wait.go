@@ -241,7 +241,7 @@ func (w *Wait) worked(op *lock.Op, of lock.TermID, now lock.Instant) {
 // it has opened.
 func (w *Wait) wrote(of lock.TermID) {
 	delete(w.readers, of)
-	if len(w.readers) > 0 || !slices.Contains(w.all, NextRead) || w.open[NextRead] || w.Over() {
+	if len(w.readers) > 0 || !slices.Contains(w.all, NextRead) || w.Over() {
 		return
 	}
 	w.open[NextRead] = true
@@ -250,7 +250,7 @@ func (w *Wait) wrote(of lock.TermID) {
 
 // undone drops what a ROLLBACK, or one to a savepoint, took back: all of it, where that is not told.
 func (w *Wait) undone(op *lock.Op) {
-	if op.Savepoint && op.Outcome != lock.Done {
+	if op.Outcome != lock.Done {
 		return
 	}
 	w.drop(op.Session, func(wrote *lock.Op) bool { return !op.Savepoint || op.Since == 0 || wrote.Seq >= op.Since })
@@ -288,8 +288,8 @@ func (w *Wait) committed(op *lock.Op, now lock.Instant) {
 
 // claims reports whether a write returns what it does not set: it reads the row, to write it later.
 func claims(s *lock.Statement) bool {
-	return s.Returning && slices.ContainsFunc(s.Columns, func(c string) bool {
-		return c == "*" || !slices.ContainsFunc(s.Set, func(a lock.Assign) bool { return a.Column == c })
+	return slices.ContainsFunc(s.Columns, func(c string) bool {
+		return !slices.ContainsFunc(s.Set, func(a lock.Assign) bool { return a.Column == c })
 	})
 }
 

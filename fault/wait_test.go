@@ -28,6 +28,9 @@ var gateTests = []struct {
 	{"another row's read", "next-read", "2:read-other", false, "no contender"},
 	{"a read after which it wrote before the lease was over", "lease-expired+next-read", "2:read 2:write lapse", false, "waited in vain for next-read"},
 	{"the window of a third after that", "lease-expired+next-read", "2:read 2:write 3:read lapse", true, ""},
+	{"a window that another has still", "lease-expired+next-read", "2:read 3:read 2:write lapse", true, ""},
+	{"the window in which it opened", "lease-expired+next-read", "lapse 2:read 2:write", true, ""},
+	{"no window is waited for", "lease-expired+next-acquire", "2:granted 2:read 2:write lapse", true, ""},
 	{"a claim that returns what it does not set", "lease-expired+next-read", "2:claim lapse", true, ""},
 	{"a claim ends no window", "lease-expired+next-read", "2:read 2:claim lapse", true, ""},
 	{"a claim is a write that is committed", "next-write", "2:claim", true, ""},
@@ -49,6 +52,15 @@ var gateTests = []struct {
 	{"one that failed", "next-write", "2:write-tx back-failed commit", true, ""},
 	{"a session that ends before its COMMIT", "next-write", "2:write-tx left commit", false, "no contender"},
 	{"a write that failed", "next-write", "2:write-failed", false, "no contender"},
+	{"one of another row, that is durable", "next-write", "2:write-other settle", false, "no contender"},
+	{"one of another table", "next-write", "2:write-table", false, "no contender"},
+	{"one that failed at its end, and another's COMMIT there", "next-write", "2:write-early undo settle commit", false, "no contender"},
+	{"a COMMIT behind one that failed", "next-write", "2:write-tx commit-failed commit", false, "no contender"},
+	{"a claim of all columns", "next-read", "2:claim-all", true, ""},
+	{"a write that returns what it sets", "next-read", "2:write-returning", false, "no contender"},
+	{"a heartbeat before the lease was over", "lease-expired+next-write", "1:renew lapse", false, "no contender"},
+	{"a grant that was told of late", "next-read", "late", false, "a witness told too late that the lock was granted, once"},
+	{"and nothing of others is waited for", "signal:go", "late", false, "it did not come about"},
 	{"another's release", "next-release", "2:release", true, ""},
 	{"its own release", "next-release", "1:release", false, "no contender"},
 	{"a release of nothing", "next-release", "0:release-not-held", false, "no contender"},
@@ -117,6 +129,9 @@ func playAt(w *Wait, play string, last *lock.Op, now lock.Instant) *lock.Op {
 	case "settle":
 		w.Settled(last, now)
 		return last
+	case "late":
+		w.Late()
+		return last
 	case "undo":
 		last.Outcome = lock.RolledBack
 		return last
@@ -170,6 +185,14 @@ func ending(op *lock.Op, what string, last *lock.Op) *lock.Op {
 func statement(op *lock.Op, what string) {
 	op.Kind, op.SQL = lock.Write, rowOf("=1", "value")
 	switch what {
+	case "write-other":
+		op.SQL, op.Z = rowOf("=2", "value"), 0
+	case "write-table":
+		op.SQL.Table = "stock"
+	case "claim-all":
+		op.SQL.Returning, op.SQL.Columns = true, []string{"*"}
+	case "write-returning":
+		op.SQL.Returning, op.SQL.Columns = true, []string{"value"}
 	case "write-failed":
 		op.Outcome = lock.Failed
 	case "read", "read-failed", "read-other":
@@ -205,6 +228,64 @@ func TestMet(t *testing.T) {
 	}
 	if w.Lock().Key != "lock:c" || w.Own() != 1 {
 		t.Error("it speaks of another lock")
+	}
+}
+
+// A window that is over is no longer told of.
+func TestMetAnew(t *testing.T) {
+	w := NewWait("next-read+lease-expired", lock.LockID{Key: "lock:c"}, 1, &lock.Op{Kind: lock.Write, SQL: rowOf("=1", "value")})
+	for i, play := range []string{"2:read", "2:write", "3:read"} {
+		playAt(w, play, nil, lock.Instant(i+1))
+	}
+	if want := []Met{{NextRead, 3, 3}}; !slices.Equal(w.Met(), want) {
+		t.Errorf("%v, want %v", w.Met(), want)
+	}
+}
+
+// An op of no section has no term of its own, and what is nobody's is another's.
+func TestOfNoSection(t *testing.T) {
+	w := NewWait("next-acquire", lock.LockID{Key: "lock:c"}, 0, &lock.Op{Kind: lock.Acquire})
+	playAt(w, "0:refused", nil, 1)
+	if !strings.Contains(w.Why(), "others were refused the lock once") {
+		t.Error(w.Why())
+	}
+}
+
+// Which statements may be of the held op's row.
+func TestWhichRow(t *testing.T) {
+	cond := func(column, op, value string) []lock.Cond {
+		return []lock.Cond{{Column: column, Op: op, Value: lock.Value{Hash: value}}}
+	}
+	for _, tt := range []struct {
+		name        string
+		held, other []lock.Cond
+		row         bool
+	}{
+		{"the same", cond("id", "=", "1"), cond("id", "=", "1"), true},
+		{"another", cond("id", "=", "1"), cond("id", "=", "2"), false},
+		{"all rows", cond("id", "=", "1"), nil, true},
+		{"chosen by another column", cond("id", "=", "1"), cond("name", "=", "2"), true},
+		{"a range", cond("id", "=", "1"), cond("id", "<", "2"), true},
+		{"of a range", cond("id", ">", "1"), cond("id", "=", "2"), true},
+		{"a value that is not known", cond("id", "=", "1"), cond("id", "=", ""), true},
+		{"of one that is not known", cond("id", "=", ""), cond("id", "=", "2"), true},
+	} {
+		held := &lock.Statement{Table: "counter", Where: tt.held}
+		w := NewWait("next-write", lock.LockID{Key: "lock:c"}, 1, &lock.Op{Kind: lock.Write, SQL: held})
+		write := &lock.Op{Kind: lock.Write, Outcome: lock.Done, Rows: 1, Z: 1, Implicit: true, SQL: &lock.Statement{Table: "counter", Where: tt.other}}
+		if w.Replied(write, 2, w.Lock(), 1); w.Over() != tt.row {
+			t.Errorf("%s: %v", tt.name, w.Over())
+		}
+	}
+}
+
+// Where the held op is no statement, or one of no table, each statement under the lock will do.
+func TestAnyRow(t *testing.T) {
+	for _, held := range []*lock.Op{{Kind: lock.Renew}, {Kind: lock.Other, SQL: &lock.Statement{}}} {
+		w := NewWait("next-write", lock.LockID{Key: "lock:c"}, 1, held)
+		if playAt(w, "2:write", nil, 1); !w.Over() {
+			t.Error(w.Why())
+		}
 	}
 }
 
