@@ -19,7 +19,6 @@ var counter = lock.LockID{Key: "lock:counter"}
 // A run tells a book of ops, as an engine does.
 type run struct {
 	*Book
-	rules map[string]int // rule that acts, by what the test calls the event
 	terms int
 }
 

@@ -42,6 +42,9 @@ func sweeps(ctx context.Context, d *demo, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
+	if r.quick {
+		r.times.duration = 2 * time.Second
+	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
