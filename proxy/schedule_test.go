@@ -124,6 +124,29 @@ func TestATickIsRepeatedAtItsProcess(t *testing.T) {
 	}
 }
 
+func TestAStepOfASectionIsKeyedByItsLock(t *testing.T) {
+	e := engine(t, "stall-before", "write=until:signal:go,timeout=2s")
+	e.Keep(schedule.NewBook(nil))
+	c := e.Open(1, owner("a"))
+	acquired(e, c, "lock:a", 10)
+	op := &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, Verb: "UPDATE", SQL: &lock.Statement{Table: "counter"}}
+	if g, _ := e.Request(c, op, true, 20); g == nil {
+		t.Fatal("the write does not wait")
+	}
+	e.Disarm(30)
+	steps := e.Steps()
+	if len(steps) != 1 {
+		t.Fatalf("got %+v", steps)
+	}
+	s := steps[0]
+	if s.Lock != "lock:a" || s.Actor != "holder:1" || s.Section != 1 || strings.Join(s.Since, " ") != "acquire" || s.Statement != "UPDATE counter" {
+		t.Errorf("got %+v", s)
+	}
+	if s.Until != "signal:go" || s.Timeout != schedule.Duration(2*time.Second) || s.For != 0 || s.Outcome != "cut short" {
+		t.Errorf("a gate: got %+v", s.Fault)
+	}
+}
+
 type refusal string
 
 func (r refusal) Error() string { return string(r) }

@@ -44,6 +44,7 @@ func TestHarmOfSectionsThatOutranTheirLeaseIsBesideTheFault(t *testing.T) {
 	}{
 		{"of the held section", []Verdict{of("LF101", 1), of("LF104", 2, 1), of("LF403")}, Fails, "LF104 LF403"},
 		{"of others, one of which was late by itself", []Verdict{of("LF101", 1), of("LF101", 7), of("LF104", 7, 8), of("LF403")}, Unclear, ""},
+		{"of the held one and one that was late by itself", []Verdict{of("LF101", 7), of("LF104", 1, 7)}, Fails, "LF104"},
 		{"of others that were not late", []Verdict{of("LF101", 1), of("LF104", 7, 8)}, Fails, "LF104"},
 		{"of both", []Verdict{of("LF101", 1), of("LF101", 7), of("LF104", 7, 8), of("LF309", 1), of("LF403")}, Fails, "LF309 LF403"},
 		{"a counter alone", []Verdict{of("LF101", 7), of("LF403")}, Fails, "LF403"},

@@ -121,6 +121,14 @@ func TestASectionIsWhatMostHoldersDo(t *testing.T) {
 	}
 }
 
+func TestAReleaseThatFailedEndsNothing(t *testing.T) {
+	s := (&script{}).acquire("A1", "lock:counter", ttl).write("counter")
+	s.add(lock.Op{Kind: lock.Release, Key: "lock:counter", Outcome: lock.Failed}).write("counter").release("lock:counter")
+	if got := derived(t, s).String(); !strings.Contains(got, ": acquire, write counter, write counter, release;") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestNoSectionIsSaidWithTheReason(t *testing.T) {
 	unended := (&script{}).acquire("A1", "lock:counter", ttl).read("counter")
 	for _, tt := range []struct {
