@@ -54,6 +54,7 @@ const (
 	BrokenResend         = "resend"
 	BrokenSetNXExpire    = "setnx-expire"
 	BrokenIgnoreRefusal  = "ignore-refusal"
+	BrokenSwallowErrors  = "swallow-errors"
 	BrokenSplitSession   = "split-session"
 	BrokenEarlyRelease   = "early-release"
 	BrokenEarlyRead      = "early-read"
@@ -75,6 +76,7 @@ func breakages() []breakage {
 		{Form: Form{BrokenUpsertRenew, "the lock is renewed by SET without XX, whether there is one or not"}, needs: "--renew", fits: Load.renews},
 		{Form: Form{BrokenSetNXExpire, "SETNX and its EXPIRE are two commands; --crash dies in between"}, needs: "--lock redis and --fence none", fits: Load.unfenced},
 		{Form: Form{BrokenIgnoreRefusal, "every tenth refusal is taken for a grant"}, needs: "--lock redis and --fence none", fits: Load.unfenced},
+		{Form: Form{BrokenSwallowErrors, "an error of the acquire is taken for a grant"}, needs: "--lock redis and --fence none", fits: Load.unfenced},
 		{Form: Form{BrokenSplitFence, "the fence is issued by a command of its own, after the grant"}, needs: "--fence write or --fence claim", fits: Load.fenced},
 		{Form: Form{BrokenFenceUnchecked, "the fence is stored and never compared"}, needs: "--fence write", fits: Load.fencedAtWrite},
 		{Form: Form{BrokenFenceElsewhere, "the fence is kept in another table than the value"}, needs: "--fence write", fits: Load.fencedAtWrite, tables: []string{

@@ -207,7 +207,7 @@ func (w *worker) take(ctx, inside context.Context, s *stint) (granted bool, err 
 	for {
 		g, err := w.lock.acquire(inside, s.token)
 		if err != nil {
-			return false, err
+			return w.load.Broken == BrokenSwallowErrors, w.swallowed(err)
 		}
 		if g.granted {
 			return true, w.granted(inside, s, g)
@@ -220,6 +220,14 @@ func (w *worker) take(ctx, inside context.Context, s *stint) (granted bool, err 
 			return false, nil
 		}
 	}
+}
+
+// swallowed is what is left of an error of the acquire.
+func (w *worker) swallowed(err error) error {
+	if w.load.Broken == BrokenSwallowErrors {
+		return nil
+	}
+	return err
 }
 
 func (w *worker) granted(ctx context.Context, s *stint, g grant) error {

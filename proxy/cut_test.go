@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -48,5 +49,53 @@ func TestCutThatNeverCame(t *testing.T) {
 		if len(ended) != 1 || ended[0].Outcome != name || ended[0].Ended != lock.Instant(7) || ended[0].Reason == "" {
 			t.Errorf("%s: %+v", name, ended)
 		}
+	}
+}
+
+// A scripted tracker gives marks as they are set.
+type scripted struct {
+	requests, replies []wire.Mark
+	heard             bool
+}
+
+func (s *scripted) Client(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
+	return append(marks, s.requests...), int64(len(chunk))
+}
+
+func (s *scripted) Upstream(chunk []byte, marks []wire.Mark) ([]wire.Mark, int64) {
+	s.heard = true
+	return append(marks, s.replies...), int64(len(chunk))
+}
+
+// What the server says while the connections are being reset is lost as what it says later, and what stands
+// behind the request is not sent. What belongs to the same message, and what nobody looks at, goes on with it.
+func TestLastStepOfASession(t *testing.T) {
+	e := engine(t, "reset-after", "acquire")
+	c := e.Open(1, owner("a"))
+	first, beside, next := grant(1, "job"), grant(1, "beside"), grant(1, "next")
+	for _, op := range []*lock.Op{first, beside, next} {
+		op.Outcome, op.F, op.R = lock.Pending, 0, 0
+	}
+	tr := &scripted{requests: []wire.Mark{{Kind: wire.Request, Op: first, Start: 2, End: 8}, {Kind: wire.Request, Op: beside, Start: 2, End: 8}, {Kind: wire.Request, Op: next, Start: 10, End: 15}}}
+	s := NewSession(e, c, tr, nil)
+	step := s.Feed(ToUpstream, make([]byte, 20), 5)
+	if step.Gate == nil || step.Gate.cut == nil || step.Forward != 10 {
+		t.Fatalf("%+v, want the first ten bytes and the end", step)
+	}
+	if step := s.Feed(ToClient, make([]byte, 4), 6); step.Gate == nil || step.Forward != 0 || tr.heard {
+		t.Errorf("the reply goes on, or was read: %+v", step)
+	}
+	if step := s.Next(ToUpstream, 7); step.Gate == nil || step.Forward != 0 {
+		t.Errorf("the rest goes on: %+v", step)
+	}
+	var told []*lock.Op
+	for _, op := range s.Close(8) {
+		told = append(told, op)
+		if op.Outcome != lock.Unknown || op.F != 5 || op.R != 0 || op.Seq == 0 {
+			t.Errorf("%+v", op)
+		}
+	}
+	if len(told) != 2 || told[0] != first || told[1] != beside {
+		t.Errorf("recorded %+v", told)
 	}
 }

@@ -87,9 +87,6 @@ func isClosed(c <-chan struct{}) bool {
 // hears of that.
 func (d *driver) pump(ctx context.Context, y *way) {
 	err := d.copy(ctx, y)
-	if errors.Is(err, errCut) {
-		return
-	}
 	if sink := (*sinkError)(nil); errors.As(err, &sink) {
 		// A client may have to be rid of its requests before it reads what the
 		// upstream said before it ended.

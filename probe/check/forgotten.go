@@ -10,7 +10,7 @@ import (
 // it would: lockfaultd did it, since a rule assumes that it happens. It is nil where nothing did.
 func (c *kase) forgotten(t *lock.Term) *lock.Op {
 	del := t.Released
-	if del == nil || !byRule(del) || del.Outcome != lock.Done || del.F < t.Grant.R || del.R > c.runsUntil(t) {
+	if del == nil || !byRule(del) || del.F < t.Grant.R || del.R > c.runsUntil(t) {
 		return nil
 	}
 	return del

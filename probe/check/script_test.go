@@ -400,7 +400,7 @@ func summary(r Result) []string {
 
 func figures(r Result) map[string]int64 {
 	f := map[string]int64{"overlaps": int64(r.Facts.Overlap), "ended-while-held": int64(r.Facts.EndedWhileHeld), "unattributed": int64(r.Facts.Unattributed),
-		"guessed": int64(r.Facts.Guessed), "believed": int64(r.Facts.Believed)}
+		"actors": int64(r.Facts.Actors), "forgotten": int64(r.Facts.Forgotten), "guessed": int64(r.Facts.Guessed), "believed": int64(r.Facts.Believed)}
 	for _, v := range r.Verdicts {
 		f["train"] += int64(v.Train)
 	}
