@@ -51,7 +51,7 @@ func TestDocsNameEveryReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, reason := range []string{EarlierRule, BudgetSpent, CoolingDown, NotFreezable, NoActor, AlreadyFrozen,
+	for _, reason := range []string{InBaseline, EarlierRule, BudgetSpent, CoolingDown, NotFreezable, NoActor, AlreadyFrozen,
 		TooManyFrozen, TooLong, UnknownTTL, NoLease, UnknownLock, NoKey, NoBackend, TooManyNames, LateTick} {
 		if !strings.Contains(string(page), "| `"+reason+"` |") {
 			t.Errorf("the page does not explain %q", reason)

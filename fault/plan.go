@@ -82,6 +82,8 @@ type Plan struct {
 	base    lock.Instant
 	started bool
 	repeats *repeats // nil: rules select for themselves
+
+	baseline baseline
 }
 
 type verb struct {
@@ -162,6 +164,7 @@ func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
 		return Decision{}
 	}
 	p.repeats.begin()
+	p.baseline.note(m, now)
 	if m.Phase == Before {
 		p.seen.note(m.Op, 1)
 	}
@@ -246,6 +249,7 @@ func (p *Plan) Ended(injection uint64, now lock.Instant) {
 
 // The reasons why a rule could not fire at an event that it matched.
 const (
+	InBaseline    = "baseline"       // it came in the stretch at the start in which no rule acts
 	EarlierRule   = "earlier rule"   // one that stands before it in the list took the event
 	BudgetSpent   = "max"            // it has fired max times
 	CoolingDown   = "cooldown"       // the last injection goes on, or ended less than cooldown ago
@@ -268,6 +272,8 @@ const (
 // bar says why a rule cannot fire at an event; "" if it can.
 func (p *Plan) bar(r *armed, t Moment, name string, now lock.Instant) string {
 	switch {
+	case p.baseline.goesOn(now):
+		return InBaseline
 	case r.Max > 0 && r.fired >= r.Max:
 		return BudgetSpent
 	case r.cooling(now):

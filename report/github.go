@@ -39,8 +39,8 @@ type Annotation struct {
 func (r Run) Annotations() []Annotation {
 	o := r.Outcome()
 	out := slices.Concat(r.ownFailures(o), r.causes())
-	if why := r.whyInconclusive(groups(r), o); why != "" && o.Exit == exitInconclusive {
-		out = append(out, Annotation{Warning: true, Title: "lockfaultd: inconclusive", Message: strings.Join(append([]string{why}, o.Reasons...), "\n"), cause: "inconclusive"})
+	if o.Exit == exitInconclusive {
+		out = append(out, Annotation{Warning: true, Title: "lockfaultd: inconclusive", Message: strings.Join(append([]string{o.Why}, o.Reasons...), "\n"), cause: "inconclusive"})
 	}
 	for _, line := range r.AcceptedInVain() {
 		out = append(out, Annotation{Warning: true, Title: "lockfaultd --accept", Message: line, cause: line})
@@ -66,7 +66,7 @@ func (r Run) ownFailures(o Outcome) (out []Annotation) {
 			out = append(out, Annotation{Title: "lockfaultd: " + f.title, Message: f.why, cause: f.title})
 		}
 	}
-	if r.unexercised() && r.fails(notExercised(r)) {
+	if o.Exit == exitHarm && r.unexercised() && r.fails(notExercised(r)) {
 		out = append(out, Annotation{Title: "LF401 not-exercised", Message: strings.Join(notExercised(r).Proofs, "\n"), cause: "LF401"})
 	}
 	if why := r.whyInterrupted(); why != "" {
@@ -79,9 +79,10 @@ func (r Run) ownFailures(o Outcome) (out []Annotation) {
 // and leaves out what follows from others.
 func (r Run) causes() []Annotation {
 	var out []Annotation
+	soiled := r.whySoiled() != ""
 	for _, v := range slices.Concat(r.Result.Verdicts, r.blindSpots()) {
 		g := group{Code: v.Code, Name: nameOf(v), Class: string(v.Class), Level: string(v.Level), Harm: v.Harm, accepted: r.acceptedBy(v)}
-		fails := r.fails(g)
+		fails := r.fails(g) && !soiled
 		if !fails && (!g.doubtful() || r.excused(g) || r.expects(g.Code)) {
 			continue
 		}

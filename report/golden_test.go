@@ -46,6 +46,8 @@ func goldenRuns() map[string]Run {
 		"unreachable":         with(quiet(), unreachable),
 		"interrupted":         with(armed(), interrupted),
 		"hostile":             hostile(),
+		"baseline":            with(exercisedRun(), calm),
+		"soiled":              with(lost(), calm, citing("LF104", check.Proven, true, 3)),
 		"required":            with(exercisedRun(), require("lease-expired-while-held>=6", "grants>=1000")),
 		"unproven":            unprovenRun(),
 		"mapped":              mapped(),

@@ -45,8 +45,9 @@ func groups(r Run) []group {
 	if r.unexercised() {
 		out = append(out, notExercised(r))
 	}
+	soiled := r.whySoiled() != ""
 	for i := range out {
-		out[i].fails = r.fails(out[i])
+		out[i].fails = r.fails(out[i]) && !soiled
 	}
 	slices.SortStableFunc(out, byWeight)
 	return out

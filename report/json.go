@@ -34,6 +34,7 @@ type jsonReport struct {
 	Repeat     string            `json:"repeat"`
 	Command    *jsonCommand      `json:"command"`
 	Required   []jsonRequirement `json:"requirements,omitempty"`
+	Baseline   *jsonBaseline     `json:"baseline,omitempty"`
 	Accepted   []jsonAccepted    `json:"accepted,omitempty"`
 	Suggest    []string          `json:"suggest,omitempty"`
 	NotSeen    []string          `json:"not_seen"`
@@ -296,7 +297,7 @@ func toJSON(r Run) jsonReport {
 		Injections: r.toJSONInjections(),
 		Seed:       r.Seed, Repeat: r.Repeat, Limits: blindness,
 		NotSeen: r.notSeen(), Files: list(r.Files),
-		Accepted: r.toJSONAccepted(), Required: r.toJSONRequirements(),
+		Accepted: r.toJSONAccepted(), Required: r.toJSONRequirements(), Baseline: r.toJSONBaseline(),
 	}
 	if len(j.Counters) > 0 {
 		j.Counter = &j.Counters[0]

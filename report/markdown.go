@@ -17,6 +17,10 @@ func Markdown(w io.Writer, r Run) error {
 	m.line("%s", cellText(o.Why))
 	m.line("")
 	m.line("%s", cellText(exercised(r)))
+	if r.Baseline != nil {
+		m.line("")
+		m.line("%s", cellText(r.baselineLine()))
+	}
 	for _, q := range r.Require {
 		m.line("")
 		m.line("%s", cellText(q.said(r)))

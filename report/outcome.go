@@ -45,6 +45,8 @@ func (r Run) decide(gs []group, o Outcome) (exit int, word, why string) {
 	}{
 		{exitInternal, "FAIL", r.whyInternal()},
 		{exitUnreachable, "FAIL", r.whyUnreachable()},
+		// Before harm: a service that is broken without faults says nothing of them.
+		{exitInconclusive, "INCONCLUSIVE", r.whySoiled()},
 		{exitHarm, "FAIL", whyHarm(gs)},
 		// Before the next four: a run that was cut short has neither the
 		// command's own status nor the time in which an expected verdict or a
@@ -144,6 +146,9 @@ func (r Run) whyInconclusive(gs []group, o Outcome) string {
 	}
 	if o.LF401 && !r.expects("LF401") {
 		parts = append(parts, "the hazard was not exercised: "+nothingEnded(r.Result.Facts)+" while it was held")
+	}
+	if why := r.whyNoBaseline(); why != "" {
+		parts = append(parts, why)
 	}
 	parts = append(parts, r.unmetRequirements()...)
 	for _, u := range r.Unread {

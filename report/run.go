@@ -22,6 +22,8 @@ type Run struct {
 	CommandStatus int      // its exit status, 128+N when signal N ended it
 	TimedOut      bool     // it was ended because its time was up
 
+	Baseline *Baseline // the clean stretch that was asked for; nil: none was
+
 	Sessions int // connections of the command to its upstreams, through lockfaultd; 0: none, or not known
 
 	Interrupted bool     // somebody asked for the end before it came

@@ -66,6 +66,9 @@ func textOutcome(p *page, r Run, o Outcome) {
 // said of what it did.
 func textExercised(p *page, r Run, o Outcome) {
 	p.put("exercised", 0, exercised(r))
+	if r.Baseline != nil {
+		p.sub(2, r.baselineLine())
+	}
 	for _, q := range r.Require {
 		p.sub(2, q.said(r))
 	}

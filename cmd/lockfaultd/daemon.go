@@ -75,6 +75,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	if err != nil {
 		return nil, usageError{err}
 	}
+	plan.Baseline(s.baseline)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	start, clock := newClock()

@@ -44,6 +44,7 @@ Examples:
       --freeze-before 'UPDATE(counter)#*/20=ttl+300ms' -- ./service
   lockfaultd run --freeze-after 'read(counter)#*/20=ttl+300ms' \
       --require 'lease-expired-while-held>=3' -- make integration
+  lockfaultd run --baseline 3s --freeze-after 'read(counter)#*/20=ttl+300ms' -- ./service
   lockfaultd run --repeat 20 --freeze-before 'write#1=until:lease-expired+next-write' -- ./service
   lockfaultd run --out lf-out --junit lf-out/junit.xml --github -- make integration
 
@@ -122,6 +123,7 @@ type options struct {
 	junit     string
 	github    bool
 	repeat    int
+	baseline  time.Duration
 }
 
 func newOptions() *options { return &options{} }
@@ -207,6 +209,7 @@ func (o *options) runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants", Action: notEmpty("database")},
 		&cli.StringSliceFlag{Name: "env", Usage: "rewrite the variable `NAME` too", Destination: &o.env, Category: "command"},
 		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
+		&cli.DurationFlag{Name: "baseline", Usage: "let no rule act before `D` has passed since the first lock was held; end with 11 if the service is broken already then", Destination: &o.baseline, Category: "rules"},
 		&cli.IntFlag{Name: "repeat", Value: 1, Usage: "run the command `N` times, and say how stable the verdicts are", Destination: &o.repeat, Category: "command"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict", Action: noneEmpty("expect")},
 		&cli.StringFlag{Name: "fail-on", Usage: "fail on these too: `CODES`, comma-separated, or 'hazard' or 'any'", Destination: &o.failOn, Category: "verdict", Action: notEmpty("fail-on")},
@@ -232,12 +235,13 @@ type setup struct {
 	wrapping   bool         // a command is run
 	seed       uint64
 	limits     fault.Limits
+	baseline   time.Duration      // no rule acts in it; 0: there is none
 	replay     *schedule.Schedule // to repeat; nil: none
 }
 
 // setup reads the config and compiles the flags. Every error is a usageError.
 func (o *options) setup() (*setup, error) {
-	s := &setup{seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
+	s := &setup{baseline: o.baseline, seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
@@ -245,6 +249,9 @@ func (o *options) setup() (*setup, error) {
 		if err := step(s); err != nil {
 			return nil, usageError{err}
 		}
+	}
+	if s.baseline > 0 && len(s.rules) == 0 {
+		return nil, usagef("--baseline: there is no rule that it would hold back; expected one")
 	}
 	if s.seed == 0 {
 		s.seed = randomSeed()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/internal/config"
+	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/report"
@@ -38,6 +39,7 @@ type wrapped struct {
 	failOn     []string
 	expect     []string
 	required   []report.Requirement
+	ended      lock.Instant // when the command had
 	accepted   []report.Accepted
 	steps      []schedule.Step // that were decided
 }
@@ -273,6 +275,7 @@ func because(notes []string) string {
 // conclude ends the sessions, takes the last readings, judges, and writes the files.
 func (w *wrapped) conclude(ctx context.Context, end ending) (*report.Run, error) {
 	w.disarm()
+	w.ended = w.daemon.clock()
 	w.daemon.linger(ctx, lingering)
 	w.daemon.endSessions()
 	elapsed := time.Since(w.started)

@@ -35,7 +35,9 @@ func runSeries(ctx context.Context, w *wrapped, t *telling) error {
 	if err := s.open(); err != nil {
 		return errors.Join(err, t.close())
 	}
-	w.options.seed = s.Seed
+	if w.options.replay == "" {
+		w.options.seed = s.Seed
+	}
 	if err := s.all(ctx, w); err != nil {
 		return errors.Join(err, t.close(), s.discard())
 	}

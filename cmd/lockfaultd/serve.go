@@ -113,5 +113,8 @@ func announceRules(w io.Writer, s *setup) {
 		fmt.Fprintf(w, "lockfaultd: they act where the schedule says: steps: %d\n", len(s.replay.Steps))
 		return
 	}
+	if s.baseline > 0 {
+		fmt.Fprintf(w, "lockfaultd: they act once %v have passed since the first lock was held\n", s.baseline)
+	}
 	fmt.Fprintf(w, "lockfaultd: seed %d\n", s.seed)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -95,6 +96,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--max-freeze %v: expected a positive duration", o.maxFreeze)
 	case o.repeat < 1 && len(o.command) > 0:
 		return fmt.Errorf("--repeat %d: expected 1 or more", o.repeat)
+	case o.baseline < 0:
+		return fmt.Errorf("--baseline %v: expected a positive duration", o.baseline)
+	case o.baseline > 0 && o.replay != "":
+		return errors.New("--baseline: a replay decides what its schedule says, from the start; expected one of them")
 	case o.timeout < 0:
 		return fmt.Errorf("--timeout %v: expected a positive duration", o.timeout)
 	}
