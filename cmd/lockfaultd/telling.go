@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/lockfaultd/lockfaultd/report"
 )
@@ -26,6 +27,10 @@ func openTelling(o *options, stdout, stderr io.Writer) (*telling, error) {
 	t := &telling{github: o.github, stdout: stdout, stderr: stderr}
 	var err error
 	if o.junit != "" {
+		// It may be meant for the folder that the run is to make.
+		if filepath.Clean(filepath.Dir(o.junit)) == filepath.Clean(o.out) && o.out != "" {
+			_ = os.MkdirAll(o.out, 0o755) // opening the file says what is wrong
+		}
 		if t.junit, err = os.Create(o.junit); err != nil {
 			return nil, usagef("--junit: %v", err)
 		}
