@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/sweep"
 )
 
@@ -62,7 +63,7 @@ func sweepCommandOf(stdout, stderr io.Writer) *cli.Command {
 				return err
 			}
 			s.command, s.passed = c.Args().Slice(), passedOn(c, taken)
-			if err := s.check(); err != nil {
+			if err := s.check(c.String("config")); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(c.Context, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -147,12 +148,27 @@ func passedOn(c *cli.Context, flags []cli.Flag) (out []string) {
 	return out
 }
 
-func (s *sweeping) check() error {
+func (s *sweeping) check(configFile string) error {
 	if len(s.command) == 0 {
 		return usagef("sweep: no command; expected lockfaultd sweep [flags] -- COMMAND")
 	}
 	if s.repeat < 1 {
 		return usagef("--repeat %d: expected 1 or more", s.repeat)
+	}
+	return noRules(configFile)
+}
+
+// noRules refuses a configuration that would have its own faults in every run.
+func noRules(file string) error {
+	if file == "" {
+		return nil
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		return usagef("--config: %w", err)
+	}
+	if len(c.Rules) > 0 {
+		return usagef("--config %s: it has rules, which would be armed in every run; a sweep chooses the faults itself: expected a file without rules", file)
 	}
 	return nil
 }
