@@ -63,7 +63,7 @@ replay: ## recorded runs, done again 50 times each: the same verdicts, and the s
 	./scripts/need.sh redis postgres
 	go run ./internal/demo replay -n 50 $(REPLAY)
 
-sweep: ## every fault at every place of four services, against tables that were reviewed by hand (20 minutes)
+sweep: ## every fault at every place of four services, against tables that were reviewed by hand (half an hour)
 	./scripts/need.sh redis postgres
 	go run ./internal/demo sweep $(SWEEP)
 

@@ -37,7 +37,7 @@ type sweptRow struct {
 func sweeps(ctx context.Context, d *demo, args []string) error {
 	fs := flag.NewFlagSet("demo sweep", flag.ContinueOnError)
 	k := fs.Int("repeat", 2, "how often each trial is run")
-	r := &repeated{demo: d, times: times{800 * time.Millisecond, 100 * time.Millisecond, 4 * time.Second}}
+	r := &repeated{demo: d, times: times{800 * time.Millisecond, 100 * time.Millisecond, 6 * time.Second}} // so that each worker has its turn
 	r.flags(fs)
 	if err := fs.Parse(args); err != nil {
 		return err
