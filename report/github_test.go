@@ -86,6 +86,7 @@ func TestAnnotationsAreOfRootCauses(t *testing.T) {
 		{"accepted", with(lost(), accept(Accepted{Code: "LF104", Reason: "r"})), nil},
 		{"accepted in vain", with(quiet(), accept(Accepted{Code: "LF104", Reason: "r", Line: 3})), []string{"warning lockfaultd --accept x0"}},
 		{"expected", with(lost(), expect("LF104")), nil},
+		{"expected, and likely only", with(exercisedRun(), expect("LF104"), add(verdict("LF104", check.Likely, true, 1, ""))), []string{"warning lockfaultd: inconclusive x0"}},
 		{"a hazard", with(exercisedRun(), add(verdict("LF102", check.Proven, false, 1, ""))), nil},
 		{"a hazard that is to fail", with(exercisedRun(), failOn("hazard"), add(verdict("LF102", check.Proven, false, 1, ""))), []string{"error LF102 overlap x1"}},
 		{"not found, and the command", with(exercisedRun(), expect("LF301"), failed), []string{"error lockfaultd: expected and not found x0", "error lockfaultd: the command failed x0"}},
