@@ -22,6 +22,10 @@
 // read the clock. Ownership: a chunk belongs to the driver and is not kept; an
 // op belongs to its session until it has been recorded.
 //
+// A rule may have the connections of a session reset instead (cut.go): its last step says what still goes
+// on, and nothing is looked at behind that. Or it may have a [Hand] do something to a server (deed.go); the
+// reply waits until that is done, and what was removed is an op of its own in the order.
+//
 // Whoever starts a goroutine here waits for it: Serve returns when its sessions
 // have ended, and Runner.Run when its workers have.
 //
