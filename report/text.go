@@ -123,6 +123,9 @@ func used(u RuleUse, t tally) string {
 	if u.Seen < u.Fired { // made from a history, which has what fired and not what was seen
 		said[0] = fmt.Sprintf("fired %d, landed inside a section %d; how often it was seen is not in the history", u.Fired, t.Section)
 	}
+	if t.asked > 0 {
+		said = append(said, fmt.Sprintf("frozen for %.2f of the time that was asked for", float64(t.frozen)/float64(t.asked)))
+	}
 	if t.GaveUp > 0 {
 		said = append(said, fmt.Sprintf("the client gave up %s", times(t.GaveUp)))
 	}

@@ -24,6 +24,8 @@ type tally struct {
 	Total, Landed, Section, GaveUp, Refused, Cut, Shut int
 
 	longest time.Duration // of those that landed inside a section
+	asked   time.Duration // for the freezes that held, all together
+	frozen  time.Duration // how long these were
 	effects []string
 	reasons []string // of those that were refused or cut short, or that say why they did nothing
 	shut    []string // of gates that never opened
@@ -51,6 +53,10 @@ func (t *tally) add(i history.Injection) {
 			t.Section++
 			t.longest = max(t.longest, lasted(i))
 		}
+	}
+	if i.Outcome == landed && i.Effect == "freeze" && i.Until == "" && i.Confirmed > 0 {
+		t.asked += i.For
+		t.frozen += i.Ended.Sub(i.Confirmed)
 	}
 	t.effects = addOnce(t.effects, i.Effect)
 	t.reasons = addOnce(t.reasons, i.Reason)

@@ -3,8 +3,10 @@ package report
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // What a user reads of a rule that changed nothing, for each reason that there is.
@@ -60,5 +62,26 @@ func TestWhyNothingChanged(t *testing.T) {
 				t.Errorf("%q is not in:\n%s", c.want, said)
 			}
 		})
+	}
+}
+
+// Of the freezes that held their time it is said how long they were beside what was asked for.
+func TestFrozenForWhatWasAsked(t *testing.T) {
+	freeze := func(outcome string, real time.Duration) history.Injection {
+		return history.Injection{Effect: "freeze", Outcome: outcome, For: 800 * time.Millisecond, Confirmed: 10, Ended: lock.Instant(10).Add(real)}
+	}
+	gate, stall, unseen := freeze(landed, 2*time.Second), freeze(landed, 2*time.Second), freeze(landed, 2*time.Second)
+	gate.Until, stall.Effect, unseen.Confirmed = "next-write", "stall", 0
+	var count tally
+	for _, i := range []history.Injection{
+		freeze(landed, 900*time.Millisecond), freeze(landed, 1100*time.Millisecond), freeze("cut short", 100*time.Millisecond), freeze(gaveUp, 0), gate, stall, unseen,
+	} {
+		count.add(i)
+	}
+	if said := used(RuleUse{Seen: 7, Fired: 7}, count); !strings.Contains(said, "; frozen for 1.25 of the time that was asked for;") {
+		t.Error(said)
+	}
+	if said := used(RuleUse{}, tally{}); strings.Contains(said, "asked for") {
+		t.Error(said)
 	}
 }
