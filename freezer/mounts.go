@@ -128,8 +128,8 @@ func cgroupPath(text string, v version) (string, bool) {
 }
 
 // cgroupOf returns the cgroup that a freeze of the process's cgroup would take:
-// its v2 one, or where that is the root or cannot freeze, its v1 one. Without
-// either it is a Refusal.
+// its v2 one, or where that is the root, cannot freeze, or has the daemon in it,
+// its v1 one. Without either it is a Refusal.
 func (m mounts) cgroupOf(pid int) (place, error) {
 	var errs []error
 	for _, v := range []version{v2, v1} {
@@ -143,6 +143,9 @@ func (m mounts) cgroupOf(pid int) (place, error) {
 		case g.isRoot():
 			errs = append(errs, fmt.Errorf("its %s cgroup is the root", v))
 			continue
+		case m.holdsSelf(g):
+			errs = append(errs, fmt.Errorf("%s is the daemon's own cgroup, or above it", g.dir))
+			continue
 		}
 		if _, err = os.Stat(filepath.Join(g.dir, v.file())); err == nil {
 			return g, nil
@@ -150,6 +153,12 @@ func (m mounts) cgroupOf(pid int) (place, error) {
 		errs = append(errs, err)
 	}
 	return place{}, refuse(pid, "pid %d is in no cgroup that could be frozen: %v; %v", pid, errs[0], errs[1])
+}
+
+// holdsSelf reports whether a freeze of the cgroup would stop this process.
+func (m mounts) holdsSelf(g place) bool {
+	own, err := m.of(os.Getpid(), g.version)
+	return err == nil && g.contains(own)
 }
 
 // isRoot reports whether freezing it would mean everything, or something that

@@ -306,6 +306,28 @@ func TestRefuseRoot(t *testing.T) {
 	mustRefuse(t, err, "root")
 }
 
+// The nearest cgroup that does not have the daemon in it may be in the other hierarchy.
+func TestFreezeInTheOtherHierarchy(t *testing.T) {
+	shared, apart := inCgroup(t, v2), inCgroup(t, v1)
+	v := victimIn(t, shared, 0)
+	t.Cleanup(v.kill)
+	if err := apart.Enter(v.pid()); err != nil {
+		t.Fatal(err)
+	}
+	attr := new(syscall.SysProcAttr)
+	shared.Configure(attr)
+	d, line := start(t, attr, nil, self("daemon", filepath.Join(t.TempDir(), "journal"), v.client.String(), v.server.String(), string(ScopeCgroup), "1m")...)
+	if !strings.HasPrefix(line, "guard ") {
+		t.Fatalf("daemon said %q", line)
+	}
+	if b, err := os.ReadFile(filepath.Join(apart.Path(), "freezer.state")); err != nil || strings.TrimSpace(string(b)) != "FROZEN" {
+		t.Errorf("its v1 cgroup is %q, %v", b, err)
+	}
+	v.mustStand(t)
+	d.kill()
+	v.mustMove(t, "after its daemon was killed")
+}
+
 func TestPlaces(t *testing.T) {
 	own := place{version: v2, path: "/a/b"}
 	for path, contains := range map[string]bool{"/": true, "/a": true, "/a/b": true, "/a/b/c": false, "/a/bc": false, "/x": false} {
