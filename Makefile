@@ -78,7 +78,7 @@ soak-locks: ## 200,000 sections under these locks, with pauses that none of them
 	./scripts/need.sh redis postgres matrix
 	go run ./matrix -soak 225000 -labs 3 $(MATRIX)
 
-nightly: conformance matrix broken gates replay sweep soak soak-locks oracle orders ## what takes too long for every change
+nightly: conformance matrix broken gates replay sweep soak soak-freezer soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

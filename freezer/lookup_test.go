@@ -73,7 +73,7 @@ func TestLookupMapped(t *testing.T) {
 }
 
 // dial connects within the test and returns both ends.
-func dial(t *testing.T, listen string) (l net.Listener, client *net.TCPConn, accepted net.Conn) {
+func dial(t testing.TB, listen string) (l net.Listener, client *net.TCPConn, accepted net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -189,6 +189,35 @@ func TestLookupBoundToDevice(t *testing.T) {
 		t.Skip("cannot bind to a device:", err)
 	}
 	defer c.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client, server := ends(conn)
+	if got := pidsOf(lookup(t, f, client, server).Processes); !slices.Equal(got, []int{os.Getpid()}) {
+		t.Errorf("holders %v, expected %d", got, os.Getpid())
+	}
+}
+
+// A client that speaks MPTCP holds a socket of its own kind, and not the TCP one that carries it.
+func TestLookupMultipath(t *testing.T) {
+	f := newFreezer(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var d net.Dialer
+	d.SetMultipathTCP(true)
+	c, err := d.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if is, err := c.(*net.TCPConn).MultipathTCP(); !is || err != nil {
+		t.Skip("no MPTCP:", err)
+	}
 	conn, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 			"loop":   loopRole,
 			"brood":  broodRole,
 			"cycle":  cycleRole,
+			"crowd":  crowdRole,
 		}
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {
