@@ -170,8 +170,11 @@ func TestNamespacesAreLeft(t *testing.T) {
 	if d == nil {
 		t.Fatalf("namespace %d is not among %v", inode, s.known)
 	}
-	if again := s.known[inode]; again != d {
+	if s.refresh(); s.known[inode] != d {
 		t.Error("it is entered anew each time")
+	}
+	if enter(inode+1, pid) != nil {
+		t.Error("another one was entered in its place")
 	}
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 	eventually(t, "it is left", func() bool {
@@ -184,6 +187,23 @@ func TestNamespacesAreLeft(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A list of them serves for a moment, and not longer.
+func TestNamespacesThatAreNew(t *testing.T) {
+	needRoot(t)
+	var s spaces
+	defer s.close()
+	s.all()
+	pid, _ := newSpace(t)
+	s.at = time.Now().Add(time.Hour)
+	if s.all(); s.known[spaceOf(pid)] != nil {
+		t.Error("the list is read each time")
+	}
+	s.at = time.Now().Add(-2 * spacesAge)
+	if s.all(); s.known[spaceOf(pid)] == nil {
+		t.Error("the list is never read again")
 	}
 }
 
