@@ -55,7 +55,12 @@ func bred(t *testing.T) *victim {
 	t.Helper()
 	t.Setenv(broodEnv, "1")
 	v := newVictim(t, "127.0.0.1:0", 0, nil)
-	eventually(t, "its children have children", func() bool { return len(descendants(v.pid())) >= 4 })
+	var kids []int
+	eventually(t, "it has children", func() bool { kids = children(v.pid()); return len(kids) == 2 })
+	for _, kid := range kids {
+		// The one that stays is the first, so that it is there when there is another.
+		eventually(t, "they have children", func() bool { return len(children(kid)) >= 2 })
+	}
 	return v
 }
 
