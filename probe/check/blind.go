@@ -36,6 +36,8 @@ type halfSeen struct {
 	first    *lock.Op  // of those
 	either   either    // may be of a stale section, or of another
 	rows     int64     // that statements were answered to have written
+	deleted  int64     // of those
+	disputed int64     // inserts that may have met a row which another was inserting: see lostInserts
 	unknown  int       // statements of which that is not told
 }
 
@@ -81,9 +83,23 @@ func (b *halfSeen) rowsOf(w *write) {
 	case w.anywhere, op.SQL.Opaque, !answered(op), op.Outcome != lock.Done:
 		b.rows += op.Rows
 		b.unknown++
+	case op.Verb == "DELETE":
+		b.rows += op.Rows
+		b.deleted += op.Rows
 	default:
 		b.rows += op.Rows
+		if op.Verb == "INSERT" && (op.SQL.Upsert || op.Rows == 0) {
+			b.disputed++
+		}
 	}
+}
+
+// lostInserts is of how many INSERT ... ON CONFLICT the server counted a row that it
+// took back at once, as inserted and as deleted, since another had inserted one like it
+// meanwhile: https://wiki.postgresql.org/wiki/UPSERT ("speculative insertion").
+func (b *halfSeen) lostInserts(t Tally) int64 {
+	put, deleted := t.Inserted+t.Updated-(b.rows-b.deleted), t.Deleted-b.deleted
+	return max(0, min(put, deleted, b.disputed))
 }
 
 func (c *kase) noteWriter(b *halfSeen, w *write) {
@@ -194,7 +210,7 @@ func (c *carry) pastTheProxy(t Tally) {
 		seen = *b
 	}
 	counted := t.Inserted + t.Updated + t.Deleted
-	excess := counted - seen.rows
+	excess := counted - seen.rows - 2*seen.lostInserts(t)
 	if excess <= int64(seen.unknown) || c.gap != 0 || c.blind[k] == nil && len(c.blind) >= mostTables {
 		return
 	}
