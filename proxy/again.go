@@ -33,8 +33,25 @@ func (e *Engine) Again(c *conn, op *lock.Op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, in := range slices.Clone(e.active) {
-		if in.actor == c.actor && in.unanswered() && sameRequest(in.op, op) {
+		if in.actor == c.actor && in.unanswered() && sameRequest(in.op, op) && !e.ofNewTerm(in.op) {
 			e.repeated(in, op.A)
+		}
+	}
+}
+
+// ofNewTerm reports whether the process of a write in a section was granted a lock since: what is written once
+// more is then most likely of the new section.
+func (e *Engine) ofNewTerm(op *lock.Op) bool {
+	if op.Kind != lock.Write || op.Term.ID == 0 {
+		return false
+	}
+	for id := op.Term.ID + 1; ; id++ {
+		t := e.ledger.Term(id)
+		if t == nil {
+			return false
+		}
+		if t.Actor == op.Actor && t.Grant.ReplySeq > op.Seq {
+			return true
 		}
 	}
 }
@@ -78,10 +95,10 @@ func (c *conn) repeats(op *lock.Op) bool {
 }
 
 // telling reports whether a request that equals this one is most likely the same intention, and not another
-// one of a process that does one thing many times: it has a token, or writes values to a row.
+// one of a process that does one thing many times, as heartbeats are: it has a token, or writes values to a row.
 func telling(op *lock.Op) bool {
 	if op.Kind != lock.Write {
-		return op.Token.Known()
+		return op.Kind != lock.Renew && op.Token.Known()
 	}
 	reckoned := func(a lock.Assign) bool { return !a.Value.Known() }
 	return op.SQL != nil && len(op.SQL.Set) > 0 && len(op.SQL.Where) > 0 && !slices.ContainsFunc(op.SQL.Set, reckoned)

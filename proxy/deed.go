@@ -63,13 +63,25 @@ func (e *Engine) forgetting(op *lock.Op, now lock.Instant) *lock.Op {
 // keyOf returns the op whose key is the lock that an op is about: its own, or that of its term's grant. It
 // is nil where the lock is none of Redis, or is not known.
 func (e *Engine) keyOf(op *lock.Op) *lock.Op {
-	if op.Proto == lock.Redis && op.Key != "" {
+	if asksOfLock(op) && !e.ledger.Ignores(op) {
 		return op
 	}
 	if t := e.ledger.Term(op.Term.ID); op.Term.ID != 0 && t != nil && t.Grant.Proto == lock.Redis {
 		return t.Grant
 	}
 	return nil
+}
+
+// asksOfLock reports whether the key that an op names is certainly a lock's: a counter's is not, nor that of what
+// an op only reads.
+func asksOfLock(op *lock.Op) bool {
+	switch op.Kind {
+	case lock.Acquire, lock.Renew, lock.Release:
+		return op.Proto == lock.Redis && op.Key != ""
+	case lock.Store:
+		return op.Proto == lock.Redis && op.Key != "" && op.Term.ID != 0
+	}
+	return false
 }
 
 // ownerOf returns the connection whose backend has the lock that an op is about; nil where the lock is no
