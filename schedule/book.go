@@ -82,7 +82,7 @@ func (b *Book) turn(p *Place) int {
 
 // missed finds steps that cannot come any more, since their actor has been granted the lock anew.
 func (b *Book) missed(p Place) {
-	if p.key.Event != "acquire" || p.key.At != After || b.diverged != nil {
+	if p.key.Event != "acquire" || p.key.At != After || b.diverged != nil || len(b.due) == 0 {
 		return
 	}
 	for _, e := range b.steps {

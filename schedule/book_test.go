@@ -316,3 +316,27 @@ func TestAnOpAtWhichNothingIsDecidedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A key that several servers have is one in a schedule, which names no server.
+func TestOneLockOnSeveralServers(t *testing.T) {
+	r, seen := fresh(), map[Key]bool{}
+	for _, upstream := range []string{"a", "b", "c"} {
+		p := r.Book.keys.note(Event{Actor: worker("A1"), Op: &lock.Op{Kind: lock.Acquire, Verb: "SET"}, At: Before, Lock: lock.LockID{Upstream: upstream, Key: "lock:counter"}})
+		if seen[p.key] {
+			t.Errorf("%s again", p.key)
+		}
+		seen[p.key] = true
+	}
+}
+
+func TestWhatIsKeptOfOneSectionIsBounded(t *testing.T) {
+	r, w := fresh(), worker("A1")
+	term := r.grant(w)
+	for range 2 * longest {
+		r.read(w, term)
+		r.write(w, term)
+	}
+	if n := len(r.Book.keys.paths[term]); n > longest {
+		t.Errorf("%d", n)
+	}
+}

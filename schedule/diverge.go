@@ -46,10 +46,10 @@ func (k *keys) instead(want Key) string {
 	}
 	own, others, locks := map[string]int{}, map[string]bool{}, map[string]bool{}
 	for c, n := range k.counts {
-		who := k.actor(Event{Actor: known(c.actor), Lock: c.lock})
+		who := k.actor(known(c.actor), c.lock)
 		switch {
-		case c.lock.String() != want.Lock || c.name != want.Name && want.Lock == "":
-			locks[cmp.Or(c.lock.String(), c.name)] = true
+		case c.lock != want.Lock || c.name != want.Name && want.Lock == "":
+			locks[cmp.Or(c.lock, c.name)] = true
 		case who == want.Actor:
 			own[c.at+" "+c.event] = n
 		default:

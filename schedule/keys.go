@@ -26,6 +26,9 @@ type Event struct {
 // most bounds what a book counts, since a service may use a new lock for every job.
 const most = 1 << 16
 
+// longest bounds what is kept of one section.
+const longest = 1 << 10
+
 // keys counts, and so tells moments apart.
 type keys struct {
 	counts  map[counted]int
@@ -38,19 +41,12 @@ type keys struct {
 
 // counted is what an ordinal counts.
 type counted struct {
-	actor, name, event, at string
-	lock                   lock.LockID
+	actor, lock, name, event, at string
 }
 
-type held struct {
-	actor string
-	lock  lock.LockID
-}
+type held struct{ actor, lock string }
 
-type group struct {
-	lock lock.LockID
-	name string
-}
+type group struct{ lock, name string }
 
 func newKeys() keys {
 	return keys{
@@ -61,15 +57,15 @@ func newKeys() keys {
 
 // note counts an event and returns its place.
 func (k *keys) note(ev Event) Place {
-	event := Class(ev.Op, ev.At)
+	event, id := Class(ev.Op, ev.At), ev.Lock.String()
 	k.arrive(ev.Actor)
 	if event == "acquire" && ev.At == After {
-		k.grant(ev.Actor, ev.Lock)
+		k.grant(ev.Actor, id)
 	}
-	c := counted{ev.Actor.ID(), nameless(ev), event, ev.At, ev.Lock}
+	c := counted{ev.Actor.ID(), id, nameless(ev), event, ev.At}
 	n := k.count(c)
-	key := Key{Actor: k.actor(ev), Lock: ev.Lock.String(), Name: c.name, Event: event, At: ev.At, Ordinal: n}
-	p := Place{key: key, section: k.section(ev), since: k.paths[ev.Term], op: ev.Op}
+	key := Key{Actor: k.actor(ev.Actor, id), Lock: id, Name: c.name, Event: event, At: ev.At, Ordinal: n}
+	p := Place{key: key, section: k.section(ev, id), since: slices.Clip(k.paths[ev.Term]), op: ev.Op}
 	k.pass(ev, event)
 	return p
 }
@@ -96,7 +92,7 @@ func (k *keys) arrive(a Actor) {
 }
 
 // grant names an actor by the order in which it was first granted a lock.
-func (k *keys) grant(a Actor, id lock.LockID) {
+func (k *keys) grant(a Actor, id string) {
 	h := held{a.ID(), id}
 	if _, known := k.holders[h]; known || len(k.holders) >= most {
 		return
@@ -110,19 +106,19 @@ func (k *keys) grant(a Actor, id lock.LockID) {
 	k.holders[h] = "holder:" + n
 }
 
-func (k *keys) actor(ev Event) string {
-	if name, ok := k.holders[held{ev.Actor.ID(), ev.Lock}]; ok {
+func (k *keys) actor(a Actor, id string) string {
+	if name, ok := k.holders[held{a.ID(), id}]; ok {
 		return name
 	}
-	return k.named[ev.Actor.ID()]
+	return k.named[a.ID()]
 }
 
 // section is how often the actor has been granted the lock.
-func (k *keys) section(ev Event) int {
+func (k *keys) section(ev Event, id string) int {
 	if ev.Lock == (lock.LockID{}) {
 		return 0
 	}
-	return k.counts[counted{ev.Actor.ID(), "", "acquire", After, ev.Lock}]
+	return k.counts[counted{ev.Actor.ID(), id, "", "acquire", After}]
 }
 
 // pass notes an event as one that later ones of its section come behind. What is done again
@@ -136,10 +132,10 @@ func (k *keys) pass(ev Event, event string) {
 		return
 	}
 	p := k.paths[ev.Term]
-	if ev.At == Before && len(p) > 0 && p[len(p)-1] == event || ev.At == After && event != "acquire" || len(p) == 0 && len(k.paths) >= most {
+	if ev.At == Before && len(p) > 0 && p[len(p)-1] == event || ev.At == After && event != "acquire" || len(p) == 0 && len(k.paths) >= most || len(p) >= longest {
 		return
 	}
-	k.paths[ev.Term] = append(slices.Clip(p), event)
+	k.paths[ev.Term] = append(p, event)
 }
 
 // Class is what a key calls an op: its class, or else its verb.
