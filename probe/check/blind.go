@@ -99,7 +99,7 @@ func (b *halfSeen) rowsOf(w *write) {
 // meanwhile: https://wiki.postgresql.org/wiki/UPSERT ("speculative insertion").
 func (b *halfSeen) lostInserts(t Tally) int64 {
 	put, deleted := t.Inserted+t.Updated-(b.rows-b.deleted), t.Deleted-b.deleted
-	return max(0, min(put, deleted, b.disputed))
+	return max(0, min(put, deleted, t.Inserted, b.disputed))
 }
 
 func (c *kase) noteWriter(b *halfSeen, w *write) {

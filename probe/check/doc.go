@@ -22,7 +22,8 @@
 // was met is among the facts.
 //
 // The judge is blind: it does not know what was injected, and would not say
-// anything else if it did. It is a pure function of its input: the same history
+// anything else if it did. What lockfaultd itself did to a lock is an op like others,
+// which no client sent. It is a pure function of its input: the same history
 // gives the same result, on any machine and at any time.
 //
 // About time and order it claims no more than the instants allow. An op took
