@@ -37,6 +37,7 @@ type tally struct {
 // A loss is a connection that ended and was not ended by its client.
 type loss struct {
 	Server int
+	Since  time.Time // when the connection was last known to work, or was asked for
 	At     time.Time
 	Why    string
 }
@@ -97,8 +98,8 @@ func (c *crowd) client(ctx context.Context, n int) {
 	}
 	c.rest(ctx, c.Ramp)
 	for ctx.Err() == nil {
-		if err := c.visit(ctx, connect); err != nil && ctx.Err() == nil {
-			c.note(server, err)
+		if heard, err := c.visit(ctx, connect); err != nil && ctx.Err() == nil {
+			c.note(server, heard, err)
 			c.rest(ctx, 10*time.Second)
 		}
 	}
@@ -112,10 +113,12 @@ func (c *crowd) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-func (c *crowd) visit(ctx context.Context, connect func(context.Context) (visitor, error)) error {
+// visit is one connection. It returns when that was last heard from.
+func (c *crowd) visit(ctx context.Context, connect func(context.Context) (visitor, error)) (heard time.Time, err error) {
+	heard = time.Now()
 	v, err := connect(ctx)
 	if err != nil {
-		return err
+		return heard, err
 	}
 	c.come(1)
 	defer c.come(-1)
@@ -123,12 +126,13 @@ func (c *crowd) visit(ctx context.Context, connect func(context.Context) (visito
 	until := time.Now().Add(rand.N(2 * c.Stay))
 	for ctx.Err() == nil && time.Now().Before(until) {
 		if err := v.act(ctx); err != nil {
-			return err
+			return heard, err
 		}
+		heard = time.Now()
 		c.acted()
 		c.rest(ctx, 2*c.Pause)
 	}
-	return nil
+	return heard, nil
 }
 
 func (c *crowd) come(n int) {
@@ -147,12 +151,12 @@ func (c *crowd) acted() {
 	c.tally.Actions++
 }
 
-func (c *crowd) note(server int, err error) {
+func (c *crowd) note(server int, heard time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := (wrong{}); errors.As(err, &w) {
 		c.tally.Wrong = append(c.tally.Wrong, w.text)
 		return
 	}
-	c.tally.Losses = append(c.tally.Losses, loss{server, time.Now(), err.Error()})
+	c.tally.Losses = append(c.tally.Losses, loss{server, heard, time.Now(), err.Error()})
 }

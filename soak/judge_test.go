@@ -80,3 +80,24 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatExplainsALoss(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }
+	d := down{0, at(100), at(110)}
+	for _, tt := range []struct {
+		name string
+		loss loss
+		want bool
+	}{
+		{"meanwhile", loss{Server: 0, Since: at(99), At: at(105)}, true},
+		{"soon after", loss{Server: 0, Since: at(112), At: at(120)}, true},
+		{"found out late", loss{Server: 0, Since: at(90), At: at(150)}, true},
+		{"it had worked since", loss{Server: 0, Since: at(140), At: at(150)}, false},
+		{"before", loss{Server: 0, Since: at(80), At: at(90)}, false},
+		{"another server's", loss{Server: 1, Since: at(99), At: at(105)}, false},
+	} {
+		if got := d.explains(tt.loss); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}

@@ -53,6 +53,12 @@ func (d down) covers(t time.Time) bool {
 	return t.After(d.from.Add(-time.Second)) && t.Before(d.to.Add(recovery))
 }
 
+// explains reports whether the server's absence explains a loss: it came then, or ended a connection of
+// before, however late the client came to ask.
+func (d down) explains(l loss) bool {
+	return d.server == l.Server && (d.covers(l.At) || l.Since.Before(d.to) && l.At.After(d.from))
+}
+
 // soak runs to the end and says what was wrong.
 func soak(ctx context.Context, o options) (err error) {
 	s := &soaking{options: o}
@@ -218,9 +224,7 @@ func (s *soaking) conclude(ctx context.Context) error {
 func (s *soaking) unexplained(losses []loss) []error {
 	var errs []error
 	for _, l := range losses {
-		if !slices.ContainsFunc(s.downs, func(d down) bool {
-			return d.server == l.Server && d.covers(l.At)
-		}) {
+		if !slices.ContainsFunc(s.downs, func(d down) bool { return d.explains(l) }) {
 			errs = append(errs, fmt.Errorf("%s: server %d was there, and a connection to it was lost: %s", l.At.Format(time.TimeOnly), l.Server, l.Why))
 		}
 	}
