@@ -37,10 +37,11 @@ func (c *kase) removedOtherwise(t *lock.Term, at lock.Instant) bool {
 }
 
 // failoverAssumed finds LF306 in two live grants between which the server was made to forget the first. No
-// service could have prevented it, so it is a hazard: harm is what comes of it on the data.
+// service could have prevented it, so it is a hazard: harm is what comes of it on the data. B's may have been on
+// its way when the key went: it was granted, so that it came behind that, and A's was answered before it was sent.
 func (c *kase) failoverAssumed(a, b *lock.Term, del *lock.Op) {
 	level := Likely
-	if del.R <= b.Grant.F && a.Actor != "" && b.Actor != "" && !a.GuessedLease && c.clockDoubt(a) == "" {
+	if a.Grant.R <= b.Grant.F && a.Actor != "" && b.Actor != "" && !a.GuessedLease && c.clockDoubt(a) == "" {
 		level = Proven
 	}
 	m := many{id: a.Lock, code: "LF306", by: "rule", class: Hazard, more: "There are %d such pairs."}
