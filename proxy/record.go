@@ -9,8 +9,9 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// queued is how many entries may wait for the disk.
-const queued = 4096
+// queued is how many entries may wait for the disk: ten thousand connections may end with
+// their server, all at once.
+const queued = 1 << 14
 
 // WhenFull says what a [Record] does when its queue is full.
 type WhenFull int

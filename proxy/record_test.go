@@ -119,7 +119,7 @@ func TestRecordTellsAGapAtItsEnd(t *testing.T) {
 		for n := 1; n <= queued; n++ {
 			r.Op(finished(n))
 		}
-		r.End(1, 9999, 1)
+		r.End(1, 99999, 1)
 		closed := make(chan error)
 		go func() { closed <- r.Close() }()
 		synctest.Wait()
@@ -128,7 +128,7 @@ func TestRecordTellsAGapAtItsEnd(t *testing.T) {
 			t.Error(err)
 		}
 		got := inHistory(t, d.String())
-		if want := "gap of 1 up to 9999: " + slow; got[len(got)-1] != want {
+		if want := "gap of 1 up to 99999: " + slow; got[len(got)-1] != want {
 			t.Errorf("the history ends with %q, want %q", got[len(got)-1], want)
 		}
 	})
