@@ -47,6 +47,7 @@ const (
 	atLease   = "lease"       // the last fifth of one that its process has had begun
 	atWork    = "transaction" // its process is inside of one on another connection
 	atGrant   = "lock"        // its process was granted one meanwhile that the wait might have kept from being given back
+	atAnew    = "anew"        // the gate waits for more again, which others are to do
 	atEnd     = "end"         // its connection, or the run, has ended
 )
 

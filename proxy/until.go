@@ -150,10 +150,13 @@ func (e *Engine) expiry(t *lock.Term, phase fault.Phase, op *lock.Op) lock.Inter
 }
 
 // opened has an injection end when everything has come about that its gate waited for. The order is fixed from then
-// on, or from when only the clock is to be certain still.
+// on, or from when only the clock is to be certain still: what comes about anew before that needs others to go on.
 func (e *Engine) opened(in *injection, now lock.Instant) {
 	if in.wait.Over() || in.outlived && in.wait.WaitsOnlyFor(fault.LeaseExpired) {
 		e.settle(in, now)
+	} else if in.settled {
+		in.settled = false
+		e.unsettle(atAnew, now, func(s *settling) bool { return s.in == in })
 	}
 	if !in.wait.Over() || in.opened != 0 {
 		return
