@@ -65,7 +65,7 @@ type conn struct {
 	void  atomic.Pointer[lock.Op] // was sent again before it had its answer
 	// stalled is until when; behind the engine's mutex.
 	stalled lock.Instant
-	begun   bool // the request at hand is of what its session has begun before; set by that
+	urgent  bool // the request at hand waits for no other's: see [Session.urgent]
 	peer    Peer
 }
 

@@ -43,7 +43,7 @@ func (l limit) or(m limit) limit {
 
 // Why a request did not wait until the held op had its answer.
 const (
-	atTimeout = "timeout"     // the gate's
+	atTimeout = "timeout"     // the gate's, or longestTurn
 	atLease   = "lease"       // the last fifth of one that its process has had begun
 	atWork    = "transaction" // its process is inside of one on another connection
 	atGrant   = "lock"        // its process was granted one meanwhile that the wait might have kept from being given back
@@ -55,11 +55,15 @@ const (
 // the two may be one task's, and the held op may wait for a row of that transaction.
 const elsewhere = 200 * time.Millisecond
 
+// longestTurn bounds how long others wait for the answer of a held op that is let go, whatever the time of its gate: that
+// grows with the lease, and they have timeouts of their own.
+const longestTurn = 5 * time.Second
+
 // settle fixes the order behind an injection whose gate has opened.
 func (e *Engine) settle(in *injection, now lock.Instant) {
 	if e.rules && !in.settled {
 		in.settled = true
-		e.settlings = append(e.settlings, &settling{in: in, since: now, until: now.Add(in.For)})
+		e.settlings = append(e.settlings, &settling{in: in, since: now, until: now.Add(min(in.For, longestTurn))})
 	}
 }
 
@@ -67,7 +71,7 @@ func (e *Engine) settle(in *injection, now lock.Instant) {
 // turn waits no more.
 func (e *Engine) orderly(c *conn, op *lock.Op, now lock.Instant) *Gate {
 	for _, s := range e.settlings {
-		if c.begun || s.knows(op) {
+		if c.urgent || s.knows(op) {
 			continue
 		}
 		if l := e.mayWait(s, c, op, now); l.at > now {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -100,11 +101,69 @@ func TestWhatWaits(t *testing.T) {
 			if s.Signal("go", 20); len(s.settlings) != 1 {
 				t.Fatal("no order is fixed")
 			}
-			s.conns[tt.op.Session].begun = tt.begun
+			s.conns[tt.op.Session].urgent = tt.begun
 			if got := s.asks(tt.op, 30); got != tt.waits {
 				t.Errorf("waits %v", got)
 			}
 		})
+	}
+}
+
+// What must never wait does not, for what it came with.
+func TestWhatNothingWaitsWith(t *testing.T) {
+	type ask struct {
+		kind  lock.Kind
+		key   string
+		start int64
+	}
+	for _, tt := range []struct {
+		name   string
+		asks   []ask // the one with the key "job" is looked at
+		urgent bool
+	}{
+		{"by itself", []ask{{lock.Acquire, "job", 0}}, false},
+		{"a commit ahead in its message", []ask{{lock.Commit, "", 0}, {lock.Begin, "job", 0}}, true},
+		{"a rollback ahead in its message", []ask{{lock.Rollback, "", 0}, {lock.Begin, "job", 0}}, true},
+		{"a renewal ahead in its message", []ask{{lock.Renew, "other", 0}, {lock.Acquire, "job", 0}}, true},
+		{"a release ahead in its message, of the same lock", []ask{{lock.Release, "job ", 0}, {lock.Acquire, "job", 0}}, true},
+		{"what ends its own transaction", []ask{{lock.Begin, "job", 0}, {lock.Commit, "", 0}}, false},
+		{"a release behind in its message", []ask{{lock.Acquire, "job", 0}, {lock.Release, "other", 0}}, true},
+		{"a release ahead, which has gone", []ask{{lock.Release, "other", 0}, {lock.Acquire, "job", 5}}, false},
+		{"a commit ahead, which has gone", []ask{{lock.Commit, "", 0}, {lock.Begin, "job", 5}}, false},
+		{"a renewal behind", []ask{{lock.Acquire, "job", 0}, {lock.Renew, "other", 5}}, true},
+		{"a release behind", []ask{{lock.Acquire, "job", 0}, {lock.Release, "other", 5}}, true},
+		{"its own lease behind", []ask{{lock.Acquire, "job", 0}, {lock.Renew, "job", 5}}, false},
+		{"another acquire behind", []ask{{lock.Acquire, "job", 0}, {lock.Acquire, "other", 5}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := engine(t)
+			e.gated.Store(true)
+			s := NewSession(e, e.Open(1, owner("a")), &scripted{}, nil)
+			f := &flow{}
+			for _, a := range tt.asks {
+				f.marks = append(f.marks, wire.Mark{Kind: wire.Request, Op: &lock.Op{Kind: a.kind, Key: strings.TrimSpace(a.key)}, Start: a.start, End: a.start + 5})
+			}
+			i := slices.IndexFunc(tt.asks, func(a ask) bool { return a.key == "job" })
+			for _, m := range f.marks[:i] {
+				f.goes(m, 1)
+			}
+			if got := s.urgent(f, f.marks[i]); got != tt.urgent {
+				t.Errorf("urgent %v", got)
+			}
+		})
+	}
+}
+
+// Others wait 5 s at most, or as long as the gate may where that is less.
+func TestLongestTurn(t *testing.T) {
+	for timeout, want := range map[string]time.Duration{"1h": 5 * time.Second, "3s": 3 * time.Second} {
+		s := held(t, untilGo+",timeout="+timeout, statement(1, lock.Write, "counter"))
+		if s.Signal("go", 20); !s.asks(statement(3, lock.Write, "t"), 30) {
+			t.Fatal("it does not wait")
+		}
+		if l := s.settlings[0].turns[0].limit; l.at != lock.Instant(20).Add(want) || l.why != atTimeout {
+			t.Errorf("until %v for its %s, want %v", l.at, l.why, want)
+		}
 	}
 }
 

@@ -288,7 +288,7 @@ func (s *Session) decide(f *flow, m wire.Mark, now lock.Instant) *Gate {
 
 // ask has the engine decide the moment before a request.
 func (s *Session) ask(f *flow, m wire.Mark, now lock.Instant) *Gate {
-	s.conn.begun = m.Begun
+	s.conn.urgent = s.urgent(f, m)
 	var g *Gate
 	var again bool
 	if f.known {
@@ -299,6 +299,24 @@ func (s *Session) ask(f *flow, m wire.Mark, now lock.Instant) *Gate {
 	f.known, f.decided = true, !again
 	return g
 }
+
+// urgent reports whether a request must not wait behind another's: it is of something that its session has begun, or what
+// must never wait would wait with it. That is, of its message, what ends a transaction or a lock before it; and what was
+// read behind it and renews or releases another lock than it asks for.
+func (s *Session) urgent(f *flow, m wire.Mark) bool {
+	if m.Begun || !s.engine.gated.Load() {
+		return m.Begun
+	}
+	if m.Start == f.alongAt && slices.ContainsFunc(f.along, func(op *lock.Op) bool { return op.Kind == lock.Commit || op.Kind == lock.Rollback || keeping(op) }) {
+		return true
+	}
+	return slices.ContainsFunc(f.marks, func(n wire.Mark) bool {
+		return n.Kind == wire.Request && n.Start >= m.Start && keeping(n.Op) && n.Op.Key != m.Op.Key
+	})
+}
+
+// keeping reports whether an op is of one who has a lock.
+func keeping(op *lock.Op) bool { return op.Kind == lock.Renew || op.Kind == lock.Release }
 
 func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 	switch m.Kind {

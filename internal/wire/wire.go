@@ -63,7 +63,7 @@ type Mark struct {
 	Op     *lock.Op
 	Start  int64
 	End    int64
-	Begun  bool   // Request: of something that had begun before it, a transaction or a pipeline without its Sync
+	Begun  bool   // Request: of something that had begun before it: a transaction, a pipeline without its Sync, a MULTI that renews or releases
 	Call   Call   // Called and Answered
 	Bytes  []byte // Answer
 	Reason string // Blind: what was seen and what was expected

@@ -50,7 +50,7 @@ func (t *Tracker) watch() {
 }
 
 // unwatch takes in what ends all watching.
-func (t *Tracker) unwatch() { t.watched, t.multi = t.watched[:0], false }
+func (t *Tracker) unwatch() { t.watched, t.multi, t.pledged = t.watched[:0], false, false }
 
 // heed makes room for what the GET at hand will be answered.
 func (t *Tracker) heed(e *entry) {

@@ -73,6 +73,7 @@ type Tracker struct {
 
 	watched []uint64       // sums of the keys that are watched, if every WATCH succeeds
 	multi   bool           // what is sent now is queued, if every MULTI succeeds
+	pledged bool           // of what is queued so, something renews or releases
 	notes   [maxNotes]note // what GETs have told
 	gets    uint16         // those that were heeded
 
@@ -257,8 +258,10 @@ func (t *Tracker) request(marks []wire.Mark) []wire.Mark {
 
 func (t *Tracker) requestMarks(marks []wire.Mark, e *entry) []wire.Mark {
 	start, end := t.req.span()
+	begun := t.pledged
 	for _, op := range e.ops() {
-		marks = append(marks, wire.Mark{Kind: wire.Request, Op: op, Start: start, End: end})
+		marks = append(marks, wire.Mark{Kind: wire.Request, Op: op, Begun: begun, Start: start, End: end})
+		t.pledged = t.pledged || t.multi && (op.Kind == lock.Renew || op.Kind == lock.Release)
 	}
 	if c := e.call(); c != nil {
 		marks = append(marks, wire.Mark{Kind: wire.Called, Call: c, Start: start, End: end})
