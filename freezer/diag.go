@@ -32,7 +32,7 @@ type socket struct {
 	inode         uint32
 	unread        uint32 // bytes in its receive queue
 	cgroup        uint64 // v2 cgroup at the time of socket(); 0 unknown, 1 the root
-	from          *diag  // who found it; nil: that of this namespace
+	again         question
 }
 
 // diag asks the kernel for sockets by their exact addresses. Its netlink socket
@@ -73,33 +73,44 @@ func (d *diag) open() error {
 	return nil
 }
 
-// connection finds the client's end of a connection. A socket that is bound to
-// a device is found only when its device is named, so they are tried in turn.
-func (d *diag) connection(local, remote netip.AddrPort) (socket, error) {
-	s, err := d.exact(local, remote, zoneIndex(local, remote))
-	if err == nil || !errors.Is(err, ErrNoConnection) {
-		return s, err
-	}
-	devices, _ := net.Interfaces()
-	for _, dev := range devices {
-		if s, err := d.exact(local, remote, uint32(dev.Index)); err == nil {
-			return s, nil
-		}
-	}
-	return socket{}, err
+// A question is what one namespace is asked to find one connection.
+type question struct {
+	of            *diag
+	local, remote netip.AddrPort
+	device        uint32
 }
 
-func (d *diag) exact(local, remote netip.AddrPort, device uint32) (socket, error) {
-	s, err := d.ask(local, remote, device)
+// ask returns the socket, which can be asked for again in the same way.
+func (q question) ask() (socket, error) {
+	s, err := q.of.ask(q.local, q.remote, q.device)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return socket{}, ErrNoConnection
 	case err != nil:
 		return socket{}, fmt.Errorf("ask the kernel for a socket: %w", err)
-	case !s.connects(local, remote):
+	case !s.connects(q.local, q.remote):
 		return socket{}, ErrNoConnection
 	}
+	s.again = q
 	return s, nil
+}
+
+// connection finds the client's end of a connection. A socket that is bound to
+// a device is found only when its device is named, so they are tried in turn.
+func (d *diag) connection(local, remote netip.AddrPort) (socket, error) {
+	q := question{of: d, local: local, remote: remote, device: zoneIndex(local, remote)}
+	s, err := q.ask()
+	if err == nil || !errors.Is(err, ErrNoConnection) {
+		return s, err
+	}
+	devices, _ := net.Interfaces()
+	for _, dev := range devices {
+		q.device = uint32(dev.Index)
+		if s, err := q.ask(); err == nil || !errors.Is(err, ErrNoConnection) {
+			return s, err
+		}
+	}
+	return socket{}, err
 }
 
 // connects reports whether an answer is the connection that was asked for, and
@@ -112,16 +123,21 @@ func (s socket) connects(local, remote netip.AddrPort) bool {
 
 // listener returns the inode of the socket that accepts connections to addr,
 // or 0 where there is none on this host.
-func (d *diag) listener(addr netip.AddrPort) uint32 {
+func (d *diag) listener(addr netip.AddrPort) (uint32, error) {
 	none := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	if addr.Addr().Unmap().Is6() {
 		none = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 	}
 	s, err := d.ask(addr, none, 0)
-	if err != nil || s.state != tcpListen {
-		return 0
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && s.state != tcpListen:
+		return 0, nil
+	case errors.Is(err, unix.EINVAL) && addr.Addr().Unmap().Is6(): // a kernel without IPv6
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("ask the kernel for the server on %s: %w", addr, err)
 	}
-	return s.inode
+	return s.inode, nil
 }
 
 func (d *diag) ask(local, remote netip.AddrPort, device uint32) (socket, error) {

@@ -153,8 +153,10 @@ func (m mounts) examine(v version) Finding {
 
 func examineSpaces() Finding {
 	var s spaces
-	others, shut := s.all()
 	defer s.close()
+	s.mu.Lock()
+	others, shut := s.all()
+	s.mu.Unlock()
 	f := Finding{"network namespaces", shut == 0, fmt.Sprintf("%d beside this one, clients in them can be found", len(others))}
 	if shut > 0 {
 		f.Says = fmt.Sprintf("%d beside this one; %d more cannot be entered", len(others), shut)

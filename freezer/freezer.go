@@ -80,7 +80,7 @@ func New(ctx context.Context, o Options) (*Freezer, error) {
 		}
 	}
 	// So that the first freeze need not read every process.
-	f.wg.Go(func() { f.upstream.of(o.Upstreams) })
+	f.wg.Go(func() { _, _ = f.upstream.of(o.Upstreams) })
 	return f, ctx.Err()
 }
 

@@ -2,7 +2,9 @@ package freezer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"slices"
@@ -22,6 +24,7 @@ type Owner struct {
 
 	freezer *Freezer
 	mu      sync.Mutex
+	again   question // that finds the socket
 	closed  bool
 }
 
@@ -57,7 +60,7 @@ func (o *Owner) holders() ([]Process, error) {
 // that have the connection too, but for one with many files open and this one
 // under another number. A second holder that is unrelated is not found.
 //
-// Errors: [ErrNoAddress], [ErrNoConnection], [*NoHolder], or the system's.
+// Errors: [ErrNoAddress], [ErrNoConnection], [ErrAmbiguous], [*NoHolder], or the system's.
 func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*Owner, error) {
 	return f.lookup(ctx, client, server, false)
 }
@@ -79,19 +82,29 @@ func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, ane
 		return nil, fmt.Errorf("look up %s to %s: %w", client, server, err)
 	}
 	f.remember(ps)
-	o := &Owner{Client: client, Server: server, Processes: ps, Inode: s.inode, freezer: f}
+	o := &Owner{Client: client, Server: server, Processes: ps, Inode: s.inode, freezer: f, again: s.again}
 	if g, err := f.mounts.cgroupOf(ps[0].PID); err == nil {
 		o.Cgroup = g.dir
 	}
 	return o, nil
 }
 
-// Unread tells how many bytes wait in the receive queue of the client's end of a connection.
-func (f *Freezer) Unread(client, server netip.AddrPort) (int, error) {
-	s, err := f.find(client, server)
-	if err != nil {
-		return 0, fmt.Errorf("look into %s to %s: %w", client, server, err)
+// Unread tells how many bytes wait in the receive queue of the client's end of the connection. It asks where that was
+// found last.
+func (o *Owner) Unread() (int, error) {
+	o.mu.Lock()
+	q := o.again
+	o.mu.Unlock()
+	s, err := q.ask()
+	if errors.Is(err, fs.ErrClosed) { // the namespace was let go of
+		s, err = o.freezer.find(o.Client, o.Server)
 	}
+	if err != nil {
+		return 0, fmt.Errorf("look into %s to %s: %w", o.Client, o.Server, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.again = s.again
 	return int(s.unread), nil
 }
 
@@ -133,12 +146,8 @@ func (h *hunt) read(ctx context.Context, s socket, recent []int) error {
 	if len(h.found) > 0 {
 		return nil
 	}
-	if s.local.IsValid() { // who has closed it meanwhile is not worth the rest
-		from := s.from
-		if from == nil {
-			from = &h.freezer.diag
-		}
-		if _, err := from.connection(s.local, s.remote); err != nil {
+	if s.again.of != nil { // who has closed it meanwhile is not worth the rest
+		if _, err := s.again.ask(); errors.Is(err, ErrNoConnection) {
 			return err
 		}
 	}

@@ -50,6 +50,7 @@ type policy struct {
 	self, guard int
 	above       map[int]bool // the daemon's ancestors
 	servers     map[int]bool // who accepts connections to an upstream
+	unknown     error        // why that could not be found out
 }
 
 func (f *Freezer) policy() policy {
@@ -57,9 +58,11 @@ func (f *Freezer) policy() policy {
 	for _, pid := range ancestors(p.self) {
 		p.above[pid] = true
 	}
-	for _, pid := range f.upstream.of(f.options.Upstreams) {
+	servers, err := f.upstream.of(f.options.Upstreams)
+	for _, pid := range servers {
 		p.servers[pid] = true
 	}
+	p.unknown = err
 	return p
 }
 
@@ -98,6 +101,9 @@ func (p policy) identity(pid int) error {
 // backends of Postgres. A test that serves its own upstream and starts the
 // daemon is above it, and its other children are no backends.
 func (p policy) serving(pid int, comm string) error {
+	if p.unknown != nil {
+		return p.unknown
+	}
 	for _, up := range append([]int{pid}, ancestors(pid)...) {
 		if p.servers[up] && up != p.self && !p.above[up] {
 			return refuse(pid, "pid %d (%s) is part of an upstream's server (pid %d)", pid, comm, up)
@@ -254,20 +260,24 @@ func (f *Freezer) recheckGroup(ps []Process, c *cgroup) error {
 // the socket: as long as that stays the same, so do its holders, but for what
 // they fork.
 type servers struct {
-	ask func(netip.AddrPort) []uint32
+	ask func(netip.AddrPort) ([]uint32, error)
 
 	mu    sync.Mutex
 	known map[uint32][]Process // without handles
 }
 
 // of returns the pids. A listener that was not known takes a look at every process.
-func (s *servers) of(addrs []netip.AddrPort) []int {
+func (s *servers) of(addrs []netip.AddrPort) ([]int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := make(map[uint32][]Process)
 	var pids []int
 	for _, a := range addrs {
-		for _, inode := range s.ask(a) {
+		inodes, err := s.ask(a)
+		if err != nil {
+			return nil, err
+		}
+		for _, inode := range inodes {
 			ps, ok := s.known[inode]
 			if !ok || !allLive(ps) {
 				ps = holdersOf(socketLink(inode))
@@ -279,7 +289,7 @@ func (s *servers) of(addrs []netip.AddrPort) []int {
 		}
 	}
 	s.known = known
-	return pids
+	return pids, nil
 }
 
 func allLive(ps []Process) bool {

@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spacesAge is how old a list of the host's network namespaces may be.
-const spacesAge = time.Second
+const (
+	spacesAge  = time.Second     // how old a list of the host's network namespaces may be
+	spacesIdle = 2 * time.Second // how long they are kept, once nobody asks for them: what is kept cannot go
+)
 
 // ErrAmbiguous: the same connection is there in several network namespaces.
 var ErrAmbiguous = errors.New("several network namespaces of this host have such a connection")
@@ -24,20 +26,30 @@ type spaces struct {
 	at    time.Time
 	known map[uint64]*diag // by inode
 	shut  int              // those that could not be entered
+	leave *time.Timer      // when none of them has been asked for; nil: none are known
 }
 
-// all returns one diag for each namespace, and how many could not be entered.
+// all returns one diag for each namespace, and how many could not be entered; s.mu is held, also while they are asked.
 func (s *spaces) all() ([]*diag, int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.known == nil || time.Since(s.at) > spacesAge {
 		s.refresh()
 	}
+	s.keep()
 	out := make([]*diag, 0, len(s.known))
 	for _, d := range s.known {
 		out = append(out, d)
 	}
 	return out, s.shut
+}
+
+// keep lets go of them only when nobody has asked for a while; s.mu is held. The last process of one may end at any time, and
+// nobody tells.
+func (s *spaces) keep() {
+	if s.leave == nil {
+		s.leave = time.AfterFunc(spacesIdle, func() { _ = s.close() })
+		return
+	}
+	s.leave.Reset(spacesIdle)
 }
 
 // refresh enters the namespaces that are new, and leaves those in which nobody lives any more: its socket
@@ -100,6 +112,7 @@ func enter(inode uint64, pid int) *diag {
 	return d
 }
 
+// close lets go of all of them. They are entered anew when they are asked for again.
 func (s *spaces) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,6 +121,9 @@ func (s *spaces) close() error {
 		errs = append(errs, d.close())
 	}
 	s.known = nil
+	if s.leave != nil {
+		s.leave.Stop()
+	}
 	return errors.Join(errs...)
 }
 
@@ -118,12 +134,23 @@ func (f *Freezer) find(client, server netip.AddrPort) (socket, error) {
 	if err == nil || !errors.Is(err, ErrNoConnection) || client.Addr().Unmap().IsLoopback() {
 		return s, err
 	}
-	others, shut := f.spaces.all()
+	return f.spaces.find(client, server)
+}
+
+// find returns the one socket of these addresses that any of the namespaces has. Where one of them could not be asked,
+// nobody knows whether another is meant.
+func (s *spaces) find(client, server netip.AddrPort) (socket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	others, shut := s.all()
 	var found []socket
 	for _, d := range others {
-		if s, err := d.exact(client, server, 0); err == nil {
-			s.from = d
+		s, err := question{of: d, local: client, remote: server}.ask()
+		switch {
+		case err == nil:
 			found = append(found, s)
+		case !errors.Is(err, ErrNoConnection):
+			return socket{}, fmt.Errorf("in another network namespace: %w", err)
 		}
 	}
 	switch {
@@ -141,19 +168,32 @@ func (f *Freezer) find(client, server netip.AddrPort) (socket, error) {
 
 // listeners returns the sockets that accept connections to addr, here and in the host's other network
 // namespaces: there an address of every interface may stand for another one's, and one too many does no harm.
-func (f *Freezer) listeners(addr netip.AddrPort) []uint32 {
-	if inode := f.diag.listener(addr); inode != 0 {
-		return []uint32{inode}
+func (f *Freezer) listeners(addr netip.AddrPort) ([]uint32, error) {
+	inode, err := f.diag.listener(addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case inode != 0:
+		return []uint32{inode}, nil
+	case addr.Addr().Unmap().IsLoopback():
+		return nil, nil
 	}
-	if addr.Addr().Unmap().IsLoopback() {
-		return nil
-	}
+	return f.spaces.listeners(addr)
+}
+
+func (s *spaces) listeners(addr netip.AddrPort) ([]uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []uint32
-	others, _ := f.spaces.all()
+	others, _ := s.all()
 	for _, d := range others {
-		if inode := d.listener(addr); inode != 0 {
+		inode, err := d.listener(addr)
+		if err != nil {
+			return nil, err
+		}
+		if inode != 0 {
 			out = append(out, inode)
 		}
 	}
-	return out
+	return out, nil
 }

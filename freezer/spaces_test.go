@@ -97,7 +97,7 @@ func TestLookupInAnotherNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "what is sent to it is in its queue", func() bool {
-		n, err := f.Unread(v.client, v.server)
+		n, err := o.Unread()
 		return err == nil && n == 4
 	})
 	if err := z.Thaw(); err != nil {
@@ -142,21 +142,23 @@ func TestLookupInSeveralNamespaces(t *testing.T) {
 		_, in := newSpace(t)
 		do(t, in("ip", "addr", "add", ip+"/32", "dev", "lo")...)
 		start(t, nil, nil, in(exe, "loop", server, client)...)
+		f.spaces.mu.Lock()
 		f.spaces.refresh()
+		f.spaces.mu.Unlock()
 	}
 	loop()
 	if o := lookup(t, f, netip.MustParseAddrPort(client), netip.MustParseAddrPort(server)); len(o.Processes) != 1 {
 		t.Errorf("holders %v of the only one", o.Processes)
 	}
-	if got := f.listeners(netip.MustParseAddrPort(server)); len(got) != 1 {
-		t.Errorf("listeners %v, expected one", got)
+	if got, err := f.listeners(netip.MustParseAddrPort(server)); err != nil || len(got) != 1 {
+		t.Errorf("listeners %v, %v, expected one", got, err)
 	}
 	loop()
 	if o, err := f.Lookup(t.Context(), netip.MustParseAddrPort(client), netip.MustParseAddrPort(server)); !errors.Is(err, ErrAmbiguous) {
 		t.Errorf("owner %+v, %v; expected none of two", o, err)
 	}
-	if got := f.listeners(netip.MustParseAddrPort(server)); len(got) != 2 {
-		t.Errorf("listeners %v, expected both", got)
+	if got, err := f.listeners(netip.MustParseAddrPort(server)); err != nil || len(got) != 2 {
+		t.Errorf("listeners %v, %v, expected both", got, err)
 	}
 }
 
@@ -195,6 +197,8 @@ func TestNamespacesThatAreNew(t *testing.T) {
 	needRoot(t)
 	var s spaces
 	defer s.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.all()
 	pid, _ := newSpace(t)
 	s.at = time.Now().Add(time.Hour)
@@ -215,7 +219,86 @@ func TestLoopbackStaysHere(t *testing.T) {
 	if _, err := f.find(a, b); err != ErrNoConnection {
 		t.Errorf("%v", err)
 	}
-	if f.listeners(a) != nil || f.spaces.known != nil {
+	if got, err := f.listeners(a); got != nil || err != nil || f.spaces.known != nil {
 		t.Error("others were asked")
 	}
+}
+
+// poison makes the freezer know a namespace that cannot be asked.
+func poison(t *testing.T, f *Freezer) {
+	t.Helper()
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.spaces.mu.Lock()
+	defer f.spaces.mu.Unlock()
+	if f.spaces.known == nil {
+		f.spaces.known = map[uint64]*diag{}
+	}
+	f.spaces.known[1] = &diag{space: file}
+	f.spaces.at = time.Now().Add(time.Hour) // so that it is not left
+}
+
+// A namespace that could not be asked may have the connection, and the upstream's server: nobody is taken for either.
+func TestNamespaceThatCannotBeAsked(t *testing.T) {
+	v := victimElsewhere(t)
+	f := newFreezer(t, func(o *Options) { o.Upstreams = []netip.AddrPort{netip.MustParseAddrPort("10.255.255.1:1")} })
+	o := lookup(t, f, v.client, v.server)
+	poison(t, f)
+	wrong := func(what string, err error) {
+		t.Helper()
+		if err == nil || errors.Is(err, ErrNoConnection) || !strings.Contains(err.Error(), "namespace") && !strings.Contains(err.Error(), "server on") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := f.Lookup(t.Context(), v.client, v.server)
+	wrong("of one that another has", err)
+	_, err = f.Lookup(t.Context(), netip.MustParseAddrPort("10.0.0.1:1"), v.server)
+	wrong("of one that nobody has", err)
+	wrong("a freeze though the upstream's server may be there", f.Check(o, ScopeProcess))
+}
+
+// What has been found is not looked for everywhere again.
+func TestUnreadAsksWhereItWas(t *testing.T) {
+	v := victimElsewhere(t)
+	f := newFreezer(t)
+	o := lookup(t, f, v.client, v.server)
+	poison(t, f)
+	if n, err := o.Unread(); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := f.spaces.close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"after its namespace was let go of", "again"} {
+		if n, err := o.Unread(); n != 0 || err != nil {
+			t.Errorf("%d, %v %s", n, err, when)
+		}
+	}
+	v.kill()
+	eventually(t, "it has gone", func() bool {
+		_, err := o.Unread()
+		return errors.Is(err, ErrNoConnection)
+	})
+}
+
+// A namespace that has been asked goes when its last process ends, though nobody asks again.
+func TestNamespacesAreNotKept(t *testing.T) {
+	pid, _ := newSpace(t)
+	dev := fmt.Sprintf("lfk%d", pid)
+	do(t, "ip", "link", "add", dev, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid))
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", dev).Run() })
+	f := newFreezer(t)
+	if _, err := f.find(netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:1")); !errors.Is(err, ErrNoConnection) {
+		t.Fatal(err)
+	}
+	if f.spaces.known[spaceOf(pid)] == nil {
+		t.Fatal("it was not asked")
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	eventually(t, "it has gone, and its devices with it", func() bool {
+		_, err := net.InterfaceByName(dev)
+		return err != nil
+	})
 }

@@ -264,14 +264,14 @@ type looker struct {
 	err    error
 }
 
-func (l looker) Unread(netip.AddrPort, netip.AddrPort) (int, error) { return l.unread, l.err }
+func (l looker) Unread(*Owner) (int, error) { return l.unread, l.err }
 
 // What is still on its way to the client's queue has not been read either.
 func TestUnreadOnTheWay(t *testing.T) {
 	client, accepted := connected(t)
 	_ = accepted.SetWriteBuffer(1 << 20)
 	s := &Server{Freezer: looker{}}
-	unread := s.unread(accepted)
+	unread := s.unread(accepted, nil)
 	if is, err := unread(); is || err != nil {
 		t.Fatalf("unread %v, %v of nothing that was sent", is, err)
 	}
@@ -290,11 +290,11 @@ func TestUnreadOnTheWay(t *testing.T) {
 		}
 	}
 	s.Freezer = looker{unread: 3}
-	if is, err := s.unread(accepted)(); !is || err != nil {
+	if is, err := s.unread(accepted, nil)(); !is || err != nil {
 		t.Errorf("unread %v, %v with bytes in the client's queue", is, err)
 	}
 	s.Freezer = looker{err: errors.New("no netlink")}
-	if _, err := s.unread(accepted)(); err == nil {
+	if _, err := s.unread(accepted, nil)(); err == nil {
 		t.Error("a failed look counts as read")
 	}
 }

@@ -155,7 +155,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	s.live.Add(1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket), Waiting: func() []byte { return waiting(client) }, Upstream: r.Upstream, Local: addrPort(transport(upstream).LocalAddr()), Backend: t.Backend, Working: t.Working})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket, owner), Waiting: func() []byte { return waiting(client) }, Upstream: r.Upstream, Local: addrPort(transport(upstream).LocalAddr()), Backend: t.Backend, Working: t.Working})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
@@ -225,22 +225,21 @@ func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {
 // A Socketeer is a Freezer that can look into a client's socket.
 type Socketeer interface {
 	// Unread tells how many bytes wait in the client's end of a connection; an error if that cannot be told.
-	Unread(client, server netip.AddrPort) (int, error)
+	Unread(o *Owner) (int, error)
 }
 
 // unread tells whether the client of a connection has something left to read, if that can be known: what
 // was sent to it and is not acknowledged may have yet to come to its end.
-func (s *Server) unread(c net.Conn) func() (bool, error) {
+func (s *Server) unread(c net.Conn, o *Owner) func() (bool, error) {
 	f, ok := s.Freezer.(Socketeer)
 	if !ok {
 		return nil
 	}
-	client, server := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
 	return func() (bool, error) {
 		if sc, ok := c.(syscall.Conn); ok && unheard(sc) {
 			return true, nil
 		}
-		n, err := f.Unread(client, server)
+		n, err := f.Unread(o)
 		return n > 0, err
 	}
 }

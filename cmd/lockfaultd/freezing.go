@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -97,8 +98,12 @@ func (f *freezing) Freeze(ctx context.Context, o *proxy.Owner, scope fault.Scope
 }
 
 // Unread implements proxy.Socketeer.
-func (f *freezing) Unread(client, server netip.AddrPort) (int, error) {
-	return f.freezer.Unread(client, server)
+func (f *freezing) Unread(o *proxy.Owner) (int, error) {
+	found, ok := o.Handle.(*freezer.Owner)
+	if !ok {
+		return 0, errors.New(o.Reason)
+	}
+	return found.Unread()
 }
 
 // Close thaws everything and ends the guard.
