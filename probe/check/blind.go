@@ -253,7 +253,7 @@ type calling struct {
 func (c *kase) unknownScripts() {
 	for _, op := range c.ops {
 		// A server that has not the script either has done nothing.
-		if !op.Guessed || op.Term.ID != 0 || !answered(op) || op.Err == "NOSCRIPT" || !c.dueOp(op) {
+		if !op.Guessed || op.Term.ID != 0 || !answered(op) || op.Err == "NOSCRIPT" || shownIdle(op) || !c.dueOp(op) {
 			continue
 		}
 		id := lock.IDOf(op)
@@ -267,6 +267,11 @@ func (c *kase) unknownScripts() {
 		}
 		s.n++
 	}
+}
+
+// shownIdle reports whether a witness saw that a call did nothing to the lock, though not what it was for.
+func shownIdle(op *lock.Op) bool {
+	return op.Outcome == lock.NotHeld && (op.Evidence == lock.FromMonitor || op.Evidence == lock.FromProbe)
 }
 
 // unknownScript tells of those that named the key of what turned out to be a lock.

@@ -32,7 +32,7 @@ func (c *kase) countOp(op *lock.Op) {
 	if op.SQL != nil {
 		c.names(op.SQL)
 	}
-	if op.Guessed && op.Err != "NOSCRIPT" { // else it was only an attempt
+	if op.Guessed && op.Err != "NOSCRIPT" && !shownIdle(op) { // else it was only an attempt
 		if f.Guessed++; op.Term.ID != 0 {
 			f.Believed++
 		}

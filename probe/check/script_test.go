@@ -302,6 +302,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Outcome = lock.Unknown
 	case w == "rule":
 		op.Evidence = lock.FromRule
+	case w == "shown":
+		op.Evidence = lock.FromMonitor
 	case w == "guess":
 		op.Guessed, op.Guarded = true, false
 	case w == "shared":

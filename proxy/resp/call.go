@@ -191,7 +191,7 @@ func suits(own []*lock.Op, told *lock.Op, met []bool) int {
 // Where that is no more than a refusal, what was refused is still a guess.
 func become(op, told *lock.Op) {
 	if op.Guessed && isNameless(told) {
-		op.Outcome = told.Outcome
+		op.Outcome, op.Evidence = told.Outcome, told.Evidence
 		return
 	}
 	if told.Token.Known() {
