@@ -17,7 +17,7 @@ var errCut = errors.New("reset by a rule")
 func (e *Engine) cut(in *injection) *Gate {
 	in.gate = newGate()
 	in.gate.cut = in
-	e.active = append(e.active, in)
+	e.hold(in)
 	return in.gate
 }
 
@@ -25,8 +25,8 @@ func (e *Engine) cut(in *injection) *Gate {
 func (in *injection) sends() bool { return in.Act == fault.Reset && in.At == fault.After }
 
 // Cut tells that the connections were reset at the instant now; gone, that the client had closed
-// its end before, so that it never knew.
-func (e *Engine) Cut(in *injection, gone bool, now lock.Instant) {
+// its end before, so that it never knew; unsent, why what was to go on before could not be sent.
+func (e *Engine) Cut(in *injection, gone bool, unsent error, now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !slices.Contains(e.active, in) {
@@ -37,14 +37,18 @@ func (e *Engine) Cut(in *injection, gone bool, now lock.Instant) {
 		return
 	}
 	in.confirmed = now
-	e.end(in, now, "landed", "")
+	said := ""
+	if unsent != nil {
+		said = "the upstream connection had broken before: " + unsent.Error()
+	}
+	e.end(in, now, "landed", said)
 }
 
 // uncut ends what was to reset a session that has ended without it.
 func (e *Engine) uncut(c *conn, now lock.Instant) {
 	for _, in := range slices.Clone(e.active) {
 		if in.conn == c && in.gate.cut != nil {
-			e.end(in, now, "client-gave-up", "the connection ended before it was reset")
+			e.end(in, now, "cut short", "the connection ended before it was reset")
 		}
 	}
 }
@@ -80,18 +84,36 @@ func (s *Session) last(f *flow, g *Gate, now lock.Instant) Step {
 	return f.cut(end, Step{Gate: g})
 }
 
-// sever resets both connections, the server's first, once each has what was written to it.
-func (d *driver) sever(ctx context.Context, in *injection) error {
+// sever takes the last step of a session: it forwards what is to go on, and resets both connections, the server's
+// first, once each has what was written to it.
+func (d *driver) sever(ctx context.Context, y *way, step Step, buf []byte) error {
+	unsent := y.last(buf[:step.Forward])
+	if step.Report {
+		d.record(y.dir)
+	}
 	gone := d.conn.peer.gone()
+	if ctx.Err() != nil {
+		return errCut // the session ends by itself
+	}
 	settle(ctx, d.client)
 	settle(ctx, d.upstream)
 	// Both before either is closed: the other direction closes what it finds at its end.
 	resets(d.client)
 	resets(d.upstream)
 	// Told before anybody can see it: for a command that ends by it, the run is over.
-	d.session.engine.Cut(in, gone, d.clock())
+	d.session.engine.Cut(step.Gate.cut, gone, unsent, d.clock())
 	transport(d.upstream).Close()
 	transport(d.client).Close()
 	d.halt()
 	return errCut
+}
+
+// last passes on what comes before a reset. The other direction does not hear of it if to takes nothing any more: it
+// would end the session before the reset.
+func (y *way) last(b []byte) error {
+	if y.dir == ToUpstream && len(b) > 0 {
+		return y.out.write(b)
+	}
+	_ = y.write(b)
+	return nil
 }

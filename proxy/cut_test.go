@@ -19,6 +19,9 @@ func dropped(t *testing.T, then func(e *Engine, c *conn, in *injection)) []histo
 	if g == nil || g.cut == nil || g.Opened() {
 		t.Fatalf("gate %+v, want one that is cut", g)
 	}
+	if e.holding.Load() != 1 {
+		t.Errorf("%d are held", e.holding.Load())
+	}
 	if next, due := e.NextDeadline(3); due {
 		t.Errorf("a reset has a deadline: %d", next)
 	}
@@ -32,8 +35,8 @@ func dropped(t *testing.T, then func(e *Engine, c *conn, in *injection)) []histo
 
 func TestCutIsToldOnce(t *testing.T) {
 	ended := dropped(t, func(e *Engine, _ *conn, in *injection) {
-		e.Cut(in, false, 5)
-		e.Cut(in, false, 6)
+		e.Cut(in, false, nil, 5)
+		e.Cut(in, false, nil, 6)
 	})
 	if len(ended) != 1 || ended[0].Outcome != "landed" || ended[0].Confirmed != 5 || ended[0].Ended != 5 {
 		t.Errorf("%+v", ended)
@@ -42,11 +45,11 @@ func TestCutIsToldOnce(t *testing.T) {
 
 func TestCutThatNeverCame(t *testing.T) {
 	for name, then := range map[string]func(e *Engine, c *conn, in *injection){
-		"client-gave-up": func(e *Engine, c *conn, _ *injection) { e.Closed(c, 7) },
-		"cut short":      func(e *Engine, _ *conn, _ *injection) { e.Disarm(7) },
+		"the connection ends": func(e *Engine, c *conn, _ *injection) { e.Closed(c, 7) },
+		"the run ends":        func(e *Engine, _ *conn, _ *injection) { e.Disarm(7) },
 	} {
 		ended := dropped(t, then)
-		if len(ended) != 1 || ended[0].Outcome != name || ended[0].Ended != lock.Instant(7) || ended[0].Reason == "" {
+		if len(ended) != 1 || ended[0].Outcome != "cut short" || ended[0].Ended != lock.Instant(7) || ended[0].Reason == "" {
 			t.Errorf("%s: %+v", name, ended)
 		}
 	}

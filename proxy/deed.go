@@ -43,7 +43,7 @@ func (e *Engine) do(in *injection, now lock.Instant) *Gate {
 		c := e.ownerOf(in.op)
 		in.deed = &deed{upstream: c.peer.Upstream, backend: c.peer.Backend(), from: c.peer.Local}
 	}
-	e.active = append(e.active, in)
+	e.hold(in)
 	e.order(Order{Deed: in})
 	return in.gate
 }

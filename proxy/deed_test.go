@@ -48,6 +48,21 @@ func TestDeedThatIsCalledOff(t *testing.T) {
 	}
 }
 
+// A client that asks again while the server is seen to does not hear the answer to what it asked first.
+func TestAskedAgainDuringADeed(t *testing.T) {
+	e := engine(t, "lose-key", "acquire")
+	c, other := e.Open(1, owner("a")), e.Open(2, owner("a"))
+	op := grant(1, "job")
+	e.Request(c, op, true, 1)
+	if g := e.Reply(c, op, true, 2); g == nil || e.holding.Load() != 1 {
+		t.Fatalf("gate %v, %d held", g, e.holding.Load())
+	}
+	e.Again(other, grant(2, "job"))
+	if c.void.Load() != op {
+		t.Error("its answer counts as heard")
+	}
+}
+
 // A row that is a lease is there whether the connection is or not.
 func TestLeaseRowIsNoBackends(t *testing.T) {
 	e := engine(t, "kill-backend", "acquire")

@@ -106,6 +106,9 @@ func (d *driver) finish(ctx context.Context, y *way, rest []byte, end error) err
 func (d *driver) follow(ctx context.Context, y *way, step Step, buf []byte) (int, error) {
 	done := 0
 	for {
+		if step.Gate != nil && step.Gate.cut != nil {
+			return done, d.sever(ctx, y, step, buf[done:])
+		}
 		if step.Forward > 0 {
 			if err := y.write(buf[done : done+step.Forward]); err != nil {
 				return done, err
@@ -158,9 +161,6 @@ func (d *driver) record(dir Direction) {
 // is forwarded from a client that has gone by then, unless it waited only for a
 // witness.
 func (d *driver) wait(ctx context.Context, y *way, step Step) error {
-	if step.Gate.cut != nil {
-		return d.sever(ctx, step.Gate.cut)
-	}
 	var enough <-chan time.Time
 	if step.Patience > 0 {
 		t := time.NewTimer(step.Patience)
