@@ -15,9 +15,9 @@ type Hand interface {
 	// Forget removes a key of the Redis that ops name so. The outcome is Done, NotHeld where the key was
 	// not there, Failed where the server has certainly not done it, or Unknown; an error goes with the last two.
 	Forget(ctx context.Context, upstream string, db int, key string) (lock.Outcome, error)
-	// Kill ends the Postgres backend of a connection from the address here, and returns when it is gone.
-	// upstream is a route's.
-	Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) error
+	// Kill ends the Postgres backend of a connection from the address here, and returns when it is gone. The
+	// outcomes are the same: Unknown of one that was told to, and may be there still. upstream is a route's.
+	Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) (lock.Outcome, error)
 }
 
 // Hand is the label of what lockfaultd itself does to a lock, since a rule assumes it. No process has it.
@@ -32,6 +32,14 @@ type deed struct {
 	upstream string
 	backend  int32
 	from     netip.AddrPort
+}
+
+// object names what is done away with.
+func (d *deed) object() string {
+	if d.forget != nil {
+		return "the key"
+	}
+	return "the connection"
 }
 
 // do has what an injection assumes be done. The reply at hand waits for it; e.mu is held.
@@ -110,7 +118,7 @@ func (e *Engine) Did(in *injection, o lock.Outcome, err error, now lock.Instant)
 	in.confirmed = now
 	switch {
 	case o == lock.NotHeld:
-		e.end(in, now, "landed", "the key was not there any more")
+		e.end(in, now, "landed", in.deed.object()+" was not there any more")
 	case o == lock.Unknown:
 		e.end(in, now, "landed", "whether it was done is not known: "+err.Error())
 	case err != nil:
@@ -157,10 +165,6 @@ func (r *Runner) do(ctx context.Context, in *injection) {
 		r.Engine.Did(in, o, err, r.Clock())
 		return
 	}
-	err := r.Hand.Kill(ctx, d.upstream, d.backend, d.from)
-	o := lock.Done
-	if err != nil {
-		o = lock.Failed
-	}
+	o, err := r.Hand.Kill(ctx, d.upstream, d.backend, d.from)
 	r.Engine.Did(in, o, err, r.Clock())
 }

@@ -469,13 +469,18 @@ func (s *stage) Forget(_ context.Context, upstream string, db int, key string) (
 }
 
 // Kill implements proxy.Hand. It takes a virtual millisecond, too.
-func (s *stage) Kill(_ context.Context, upstream string, backend int32, from netip.AddrPort) error {
+func (s *stage) Kill(_ context.Context, upstream string, backend int32, from netip.AddrPort) (lock.Outcome, error) {
 	time.Sleep(time.Millisecond)
-	if s.deeds == lock.Failed {
-		return errors.New("it says no")
+	switch s.deeds {
+	case lock.Failed:
+		return lock.Failed, errors.New("it says no")
+	case lock.Unknown:
+		return lock.Unknown, errors.New("it was told to end, and has not")
+	case lock.NotHeld:
+		return lock.NotHeld, nil
 	}
 	s.say("backend %d of %s ends, whose client is at %s", backend, upstream, from)
-	return nil
+	return lock.Done, nil
 }
 
 type thawer struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -75,47 +76,58 @@ var errElsewhere = errors.New("no backend of that number has a connection from t
 
 // Kill implements [proxy.Hand], on a connection of its own. A backend that does not have the connection is
 // left alone: behind a pooler its number may be somebody else's.
-func (h *House) Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) error {
+func (h *House) Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) (lock.Outcome, error) {
 	s := h.postgres[upstream]
 	if s == nil {
-		return errNobody
+		return lock.Failed, errNobody
 	}
-	ctx, cancel := context.WithTimeout(ctx, asking+gone)
+	telling, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	c, err := s.registrar.postgres.Connect(ctx)
+	c, err := s.registrar.postgres.Connect(telling)
 	if err != nil {
-		return fmt.Errorf("side connection to Postgres: %w", worded(err))
+		return lock.Failed, fmt.Errorf("side connection to Postgres: %w", worded(err))
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	return terminate(ctx, c, backend, from)
-}
-
-func terminate(ctx context.Context, c *pgx.Conn, backend int32, from netip.AddrPort) error {
-	var told bool
-	err := c.QueryRow(ctx, `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-		WHERE pid = $1 AND client_port = $2 AND pid <> pg_catalog.pg_backend_pid()`, backend, int32(from.Port())).Scan(&told)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return errElsewhere
-	case err != nil:
-		return fmt.Errorf("pg_terminate_backend: %w", worded(err))
-	case !told:
-		return errors.New("pg_terminate_backend: there is no such backend any more")
+	if o, err := terminate(telling, c, backend, from); o != lock.Done {
+		return o, err
 	}
 	return ended(ctx, c, backend)
 }
 
-// ended returns when a backend is gone, and its locks with it.
-func ended(ctx context.Context, c *pgx.Conn, backend int32) error {
+// terminate tells a backend to end. What the server refuses it has certainly not done.
+func terminate(ctx context.Context, c *pgx.Conn, backend int32, from netip.AddrPort) (lock.Outcome, error) {
+	var told bool
+	err := c.QueryRow(ctx, `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+		WHERE pid = $1 AND client_port = $2 AND pid <> pg_catalog.pg_backend_pid()`, backend, int32(from.Port())).Scan(&told)
+	var refused *pgconn.PgError
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return lock.Failed, errElsewhere
+	case errors.As(err, &refused):
+		return lock.Failed, fmt.Errorf("pg_terminate_backend: %w", worded(err))
+	case err != nil:
+		return lock.Unknown, fmt.Errorf("pg_terminate_backend: %w", err)
+	case !told:
+		return lock.NotHeld, nil
+	}
+	return lock.Done, nil
+}
+
+// ended returns when a backend that was told to end is gone, and its locks with it, or may be still there.
+func ended(ctx context.Context, c *pgx.Conn, backend int32) (lock.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, gone)
+	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		var there bool
 		err := c.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE pid = $1)
 			OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE pid = $1)`, backend).Scan(&there)
-		if err != nil {
-			return fmt.Errorf("see the backend end: %w", worded(err))
-		}
-		if !there {
-			return nil
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return lock.Unknown, fmt.Errorf("the backend was told to end, and had not within %s", gone)
+		case err != nil:
+			return lock.Unknown, fmt.Errorf("the backend was told to end: see it end: %w", worded(err))
+		case !there:
+			return lock.Done, nil
 		}
 		sleep(ctx, pause)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sys/unix"
 
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -79,14 +80,14 @@ func TestBackendIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, from := int32(victim.PgConn().PID()), netip.MustParseAddrPort(victim.PgConn().Conn().LocalAddr().String())
-	if err := h.Kill(ctx, server.Addr(), pid, netip.AddrPortFrom(from.Addr(), from.Port()+1)); err == nil || !strings.Contains(err.Error(), "no backend") {
-		t.Errorf("of another connection: %v", err)
+	if o, err := h.Kill(ctx, server.Addr(), pid, netip.AddrPortFrom(from.Addr(), from.Port()+1)); o != lock.Failed || err == nil || !strings.Contains(err.Error(), "no backend") {
+		t.Errorf("of another connection: %s, %v", o, err)
 	}
 	if err := victim.Ping(ctx); err != nil {
 		t.Fatalf("the wrong backend ended: %v", err)
 	}
-	if err := h.Kill(ctx, server.Addr(), pid, from); err != nil {
-		t.Fatal(err)
+	if o, err := h.Kill(ctx, server.Addr(), pid, from); o != lock.Done || err != nil {
+		t.Fatal(o, err)
 	}
 	next, err := pgx.Connect(ctx, server.URL())
 	if err != nil {
@@ -100,7 +101,64 @@ func TestBackendIsEnded(t *testing.T) {
 	if err := victim.Ping(ctx); err == nil || !strings.Contains(err.Error(), "57P01") {
 		t.Errorf("the client is told %v", err)
 	}
-	if err := h.Kill(ctx, "elsewhere:1", pid, from); err == nil {
-		t.Error("ended on an unknown server")
+	if o, err := h.Kill(ctx, "elsewhere:1", pid, from); o != lock.Failed || err == nil {
+		t.Errorf("on an unknown server: %s, %v", o, err)
+	}
+}
+
+// Of a backend that was told to end, and does not within the time that a reply can wait, nobody says that it was refused.
+func TestBackendEndsLate(t *testing.T) {
+	server := testbed.Postgres(t)
+	h, _ := pgHouse(t, server)
+	ctx := t.Context()
+	victim, err := pgx.Connect(ctx, server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close(context.Background())
+	pid, from := int32(victim.PgConn().PID()), netip.MustParseAddrPort(victim.PgConn().Conn().LocalAddr().String())
+	if err := unix.Kill(int(pid), unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(int(pid), unix.SIGCONT)
+	if o, err := h.Kill(ctx, server.Addr(), pid, from); o != lock.Unknown || err == nil || !strings.Contains(err.Error(), "had not within 2s") {
+		t.Errorf("while it cannot end: %s, %v", o, err)
+	}
+	if err := unix.Kill(int(pid), unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Ping(ctx); err == nil || !strings.Contains(err.Error(), "57P01") {
+		t.Errorf("the client is told %v", err)
+	}
+}
+
+// What the server refuses is not done.
+func TestBackendThatMayNotBeEnded(t *testing.T) {
+	server := testbed.Postgres(t)
+	ctx := t.Context()
+	victim, err := pgx.Connect(ctx, server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close(context.Background())
+	other, err := pgx.Connect(ctx, server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := other.Exec(ctx, "CREATE ROLE meek; GRANT pg_read_all_stats TO meek; SET ROLE meek"); err != nil {
+		t.Fatal(err)
+	}
+	pid, from := int32(victim.PgConn().PID()), netip.MustParseAddrPort(victim.PgConn().Conn().LocalAddr().String())
+	if o, err := terminate(ctx, other, pid, from); o != lock.Failed || err == nil || !strings.Contains(err.Error(), "pg_terminate_backend") {
+		t.Errorf("not allowed: %s, %v", o, err)
+	}
+	if err := victim.Ping(ctx); err != nil {
+		t.Errorf("it ended: %v", err)
+	}
+	broken, cancel := context.WithCancel(ctx)
+	cancel()
+	if o, err := terminate(broken, victim, pid, from); o != lock.Unknown || err == nil {
+		t.Errorf("nobody heard what came of it: %s, %v", o, err)
 	}
 }

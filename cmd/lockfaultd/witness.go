@@ -85,7 +85,7 @@ func (h hand) Forget(ctx context.Context, upstream string, db int, key string) (
 	return h.d.hand.Forget(ctx, upstream, db, key)
 }
 
-func (h hand) Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) error {
+func (h hand) Kill(ctx context.Context, upstream string, backend int32, from netip.AddrPort) (lock.Outcome, error) {
 	return h.d.hand.Kill(ctx, upstream, backend, from)
 }
 
