@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/internal/wire"
@@ -44,15 +46,36 @@ func TestCutIsToldOnce(t *testing.T) {
 }
 
 func TestCutThatNeverCame(t *testing.T) {
-	for name, then := range map[string]func(e *Engine, c *conn, in *injection){
-		"the connection ends": func(e *Engine, c *conn, _ *injection) { e.Closed(c, 7) },
-		"the run ends":        func(e *Engine, _ *conn, _ *injection) { e.Disarm(7) },
-	} {
-		ended := dropped(t, then)
-		if len(ended) != 1 || ended[0].Outcome != "cut short" || ended[0].Ended != lock.Instant(7) || ended[0].Reason == "" {
-			t.Errorf("%s: %+v", name, ended)
-		}
+	ended := dropped(t, func(e *Engine, c *conn, _ *injection) { e.Closed(c, 7) })
+	if len(ended) != 1 || ended[0].Outcome != "cut short" || ended[0].Ended != lock.Instant(7) || ended[0].Reason == "" {
+		t.Errorf("%+v", ended)
 	}
+}
+
+// The end of the run takes no reset back: nothing behind it is read any more. The runner waits until it is told of.
+func TestCutAtTheEndOfTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended []history.Injection
+		dropped(t, func(e *Engine, _ *conn, in *injection) {
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			r := &Runner{Engine: e, Clock: func() lock.Instant { return 7 }, Injected: func(in history.Injection) { ended = append(ended, in) }}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				r.Run(over)
+			}()
+			synctest.Wait()
+			if len(ended) != 0 || isClosed(done) {
+				t.Error("the record is closed before the reset")
+			}
+			e.Cut(in, false, nil, 8)
+			<-done
+		})
+		if len(ended) != 1 || ended[0].Outcome != "landed" || ended[0].Ended != 8 {
+			t.Errorf("%+v", ended)
+		}
+	})
 }
 
 // A scripted tracker gives marks as they are set.

@@ -118,7 +118,8 @@ func (a *Actor) anyConn() *conn {
 
 // Disarm lets everything go and no rule act any more: the end of the run, or
 // of the patience of whoever interrupts it. A freeze that is being confirmed
-// ends as soon as it is.
+// ends as soon as it is. What cannot be taken back is done: a reset, which takes
+// no time, and what a server has been asked to do, for which nobody waits.
 func (e *Engine) Disarm(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,6 +127,9 @@ func (e *Engine) Disarm(now lock.Instant) {
 	e.unsettle(atEnd, now, func(*settling) bool { return true })
 	for _, in := range slices.Clone(e.active) {
 		switch {
+		case in.gate.cut != nil:
+		case in.deed != nil:
+			e.callOff(in, now)
 		case in.Act != fault.Freeze:
 			e.end(in, now, "cut short", tooSoon)
 		case in.later != nil && !in.delivered:

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -116,16 +117,40 @@ func (e *Engine) Did(in *injection, o lock.Outcome, err error, now lock.Instant)
 		return
 	}
 	in.confirmed = now
+	outcome, why := in.deed.told(o, err)
+	if in.cancelled && outcome == "landed" {
+		outcome, why = "cut short", tooSoon+"; "+cmp.Or(why, "it was done")
+	}
+	e.end(in, now, outcome, why)
+}
+
+// told words what became of it.
+func (d *deed) told(o lock.Outcome, err error) (outcome, reason string) {
 	switch {
 	case o == lock.NotHeld:
-		e.end(in, now, "landed", in.deed.object()+" was not there any more")
+		return "landed", d.object() + " was not there any more"
 	case o == lock.Unknown:
-		e.end(in, now, "landed", "whether it was done is not known: "+err.Error())
+		return "landed", "whether it was done is not known: " + err.Error()
 	case err != nil:
-		e.end(in, now, "refused", err.Error())
-	default:
-		e.end(in, now, "landed", "")
+		return "refused", err.Error()
 	}
+	return "landed", ""
+}
+
+// callOff lets go the reply that waits for a deed. One that nobody has begun is not done; of another it is told when it
+// has ended.
+func (e *Engine) callOff(in *injection, now lock.Instant) {
+	in.cancelled = true
+	in.gate.Open()
+	i := slices.IndexFunc(e.orders, func(o Order) bool { return o.Deed == in })
+	if i < 0 {
+		return
+	}
+	e.orders = slices.Delete(e.orders, i, i+1)
+	if del := in.deed.forget; del != nil {
+		e.forgotten(del, lock.Failed, now)
+	}
+	e.end(in, now, "cut short", tooSoon)
 }
 
 // forgotten takes in how the removal of a key ended.

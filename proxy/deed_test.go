@@ -43,8 +43,51 @@ func TestDeedThatIsCalledOff(t *testing.T) {
 	if term := e.ledger.Term(op.Term.ID); term == nil || term.Released != deeds[0] {
 		t.Errorf("the ledger has not heard of it: %+v", term)
 	}
-	if len(ended) != 1 || ended[0].Outcome != "cut short" || len(deeds) != 1 || deeds[0].Outcome != lock.Done || deeds[0].R != 4 || !e.Idle() {
+	if len(ended) != 1 || ended[0].Outcome != "cut short" || ended[0].Reason != tooSoon+"; it was done" || len(deeds) != 1 || deeds[0].Outcome != lock.Done || deeds[0].R != 4 || !e.Idle() {
 		t.Errorf("%+v, %+v", ended, deeds)
+	}
+}
+
+// One that nobody has begun when all is called off is not done, and the record says so of both.
+func TestDeedThatWasNotBegun(t *testing.T) {
+	for rule, recorded := range map[string]int{"lose-key": 1, "kill-backend": 0} {
+		e := engine(t, rule, "acquire")
+		p := owner("a")
+		p.Backend = func() int32 { return 7 }
+		c := e.Open(1, p)
+		op := grant(1, "job")
+		if rule == "kill-backend" {
+			op.Proto, op.Verb, op.TTL, op.Span = lock.Postgres, "PG_ADVISORY_LOCK", 0, lock.SessionSpan
+		}
+		e.Request(c, op, true, 1)
+		g := e.Reply(c, op, true, 2)
+		e.Disarm(3)
+		orders, ended := e.Take()
+		if g == nil || !g.Opened() || len(orders) != 0 {
+			t.Errorf("%s: opened %v, orders %+v", rule, g != nil && g.Opened(), orders)
+		}
+		if len(ended) != 1 || ended[0].Outcome != "cut short" || ended[0].Reason != tooSoon || ended[0].Ended != 3 {
+			t.Errorf("%s: %+v", rule, ended)
+		}
+		deeds := e.Deeds()
+		if len(deeds) != recorded || recorded == 1 && (deeds[0].Outcome != lock.Failed || deeds[0].Err != NotSent || deeds[0].F != 0) || !e.Idle() {
+			t.Errorf("%s: %+v, idle %v", rule, deeds, e.Idle())
+		}
+	}
+}
+
+// What was refused was refused, whether it was called off or not.
+func TestRefusedDeedThatIsCalledOff(t *testing.T) {
+	e := engine(t, "lose-key", "acquire")
+	c := e.Open(1, owner("a"))
+	op := grant(1, "job")
+	e.Request(c, op, true, 1)
+	e.Reply(c, op, true, 2)
+	orders, _ := e.Take()
+	e.Disarm(3)
+	e.Did(orders[0].Deed, lock.Failed, errNoHand, 4)
+	if _, ended := e.Take(); len(ended) != 1 || ended[0].Outcome != "refused" {
+		t.Errorf("%+v", ended)
 	}
 }
 

@@ -63,11 +63,11 @@ func (r *Runner) Run(ctx context.Context) {
 }
 
 // drain ends what is still going on. A freeze that is being confirmed when it
-// begins is thawed once its worker has reported it.
+// begins is thawed once its worker has reported it; a reset is told of by its session.
 func (r *Runner) drain() {
 	ctx := context.Background()
+	r.Engine.Disarm(r.Clock())
 	for {
-		r.Engine.Disarm(r.Clock())
 		r.carryOut(ctx)
 		r.workers.Wait()
 		r.carryOut(ctx)
@@ -75,6 +75,7 @@ func (r *Runner) drain() {
 		if r.Engine.Idle() {
 			return
 		}
+		<-r.Engine.Wake()
 	}
 }
 

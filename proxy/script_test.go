@@ -226,6 +226,9 @@ func (s *stage) do(f []string) error {
 		waiting, kept := s.engine.Waiting(f[1])
 		s.say("signal %s: heard by %d, opened %d; then %d wait, kept %t", f[1], heard, opened, waiting, kept)
 		return nil
+	case "disarm":
+		s.engine.Disarm(s.clock())
+		return nil
 	case "connect":
 		backend := 7
 		if len(f) > 4 {
