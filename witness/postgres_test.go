@@ -124,6 +124,14 @@ func TestTallyOfWhatTheServerCounted(t *testing.T) {
 				run("DELETE FROM counter WHERE id = 2", "INSERT INTO billing.invoice VALUES (1)", "INSERT INTO parted VALUES (1), (2)",
 					"CREATE TABLE fresh (id int)", "INSERT INTO fresh VALUES (1)"),
 			}
+			slow, err := pgx.Connect(ctx, server.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := slow.Exec(ctx, "INSERT INTO counter VALUES (3, 0)"); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(100*time.Millisecond, func() { _ = slow.Close(ctx) })
 			tables := []string{"counter", "billing.invoice", "parted", "fresh", "absent"}
 			got := h.Tally(ctx, func(table string) bool { return slices.Contains(tables, table) }, pids)
 			u, err := url.Parse(server.URL())
@@ -133,7 +141,7 @@ func TestTallyOfWhatTheServerCounted(t *testing.T) {
 			up := "main" + u.Path
 			want := []history.Tally{
 				{Upstream: up, Table: "billing.invoice", Inserted: 1},
-				{Upstream: up, Table: "counter", Updated: 3, Deleted: 1},
+				{Upstream: up, Table: "counter", Inserted: 1, Updated: 3, Deleted: 1},
 				{Upstream: up, Table: "fresh", Inserted: 1},
 				{Upstream: up, Table: "parted", Inserted: 2},
 			}

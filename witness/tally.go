@@ -90,15 +90,23 @@ func calm(ctx context.Context, c *pgx.Conn) error {
 	busy := 1
 	var failed error
 	wait(ctx, calming, func() (bool, error) {
-		failed = c.QueryRow(ctx, `SELECT count(*) FROM pg_catalog.pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
-			AND application_name <> $1 AND (state IS DISTINCT FROM 'idle' OR state_change > now() - interval '11 seconds')`, sideName).Scan(&busy)
+		busy, failed = uncounted(ctx, c, nil)
 		return busy == 0, failed
 	})
 	if failed == nil && busy > 0 {
 		return errBusy
 	}
 	return failed
+}
+
+// uncounted returns how many of the backends are there, and of others that may have
+// written what they have not told.
+func uncounted(ctx context.Context, c *pgx.Conn, backends []int32) (n int, err error) {
+	err = c.QueryRow(ctx, `SELECT count(*) FROM pg_catalog.pg_stat_activity
+		WHERE pid = ANY($2) OR datname = current_database() AND backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+		AND application_name <> $1 AND (state IS DISTINCT FROM 'idle' OR state_change > now() - interval '11 seconds')`,
+		sideName, backends).Scan(&n)
+	return n, err
 }
 
 // name returns the upstream as ops have it.
@@ -110,12 +118,12 @@ func (s *database) name(c *pgx.Conn) string {
 	return name + c.Config().Database
 }
 
-// settled reads the counts when the backends have told theirs: from Postgres 15
-// on they have when they are gone, before when nothing changes any more.
+// settled reads the counts when the backends have told theirs, and whoever wrote past
+// the proxies and is about to leave: from Postgres 15 on they have when they are gone,
+// before when nothing changes any more.
 func settled(ctx context.Context, c *pgx.Conn, backends []int32) (counts, error) {
 	wait(ctx, leaving, func() (bool, error) {
-		var left int
-		err := c.QueryRow(ctx, `SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE pid = ANY($1)`, backends).Scan(&left)
+		left, err := uncounted(ctx, c, backends)
 		return left == 0, err
 	})
 	now, err := countsOf(ctx, c)
