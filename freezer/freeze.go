@@ -125,8 +125,8 @@ func (z *Frozen) prepare(inode uint32, max time.Duration) (err error) {
 		return r
 	}
 	z.keys = keys
-	if !stillHeld(z.processes, inode) {
-		return errChanged
+	if err := stillHeld(z.processes, inode); err != nil {
+		return err
 	}
 	if z.target, err = f.judge(z.processes, z.scope); err != nil {
 		return err
@@ -145,7 +145,11 @@ func (z *Frozen) prepare(inode uint32, max time.Duration) (err error) {
 		return err
 	}
 	if z.scope == ScopeTree {
-		if err := z.join(z.descended()); err != nil {
+		kin, err := z.descended()
+		if err == nil {
+			err = z.join(kin)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -212,10 +216,7 @@ func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) erro
 // the policy's word and the kernel's.
 func (z *Frozen) recheck(inode uint32) error {
 	if z.target.group == nil {
-		if !stillHeld(z.processes, inode) {
-			return errChanged
-		}
-		return nil
+		return stillHeld(z.processes, inode)
 	}
 	return z.f.recheckGroup(z.processes, z.target.group)
 }

@@ -84,8 +84,8 @@ func TestStopWaitsForTheLastThread(t *testing.T) {
 		if err := thawProcesses(ps); err != nil {
 			t.Fatal(err)
 		}
-		if th, stopped := p.firstStopped(); stopped {
-			t.Fatalf("thread %d is still in state %c", th.tid, th.state)
+		if th, stopped, err := p.firstStopped(); stopped || err != nil {
+			t.Fatalf("thread %d is still in state %c, %v", th.tid, th.state, err)
 		}
 	}
 }

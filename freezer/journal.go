@@ -219,7 +219,7 @@ func (n note) end() (ended bool, err error) {
 		return ended, t.thaw()
 	}
 	for _, p := range t.procs {
-		if _, stopped := p.firstStopped(); stopped {
+		if _, stopped, _ := p.firstStopped(); stopped {
 			ended = true
 		}
 	}
@@ -235,7 +235,7 @@ func (n note) reopen() (target, error) {
 	var t target
 	for _, was := range n.Processes {
 		p, err := openProcess(was.PID)
-		if errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrNotExist) {
+		if vanished(err) {
 			continue
 		}
 		if err != nil {

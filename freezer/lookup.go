@@ -125,6 +125,9 @@ func (f *Freezer) search(ctx context.Context, s socket, anew bool) ([]Process, e
 		f.leave(h.found)
 		return nil, err
 	}
+	if len(h.found) == 0 && h.failed != nil {
+		return nil, fmt.Errorf("look for who holds socket %d: %w", s.inode, h.failed)
+	}
 	if len(h.found) == 0 {
 		return nil, &NoHolder{Inode: s.inode, Unreadable: h.unreadable}
 	}
@@ -178,6 +181,7 @@ type hunt struct {
 	seen       map[int]bool
 	found      []Process
 	unreadable int
+	failed     error // why one could not be looked at
 }
 
 // guess tries the likely descriptors of recent holders.
@@ -216,8 +220,11 @@ func (h *hunt) look(ctx context.Context, pids []int) {
 		if pid > 0 && !h.seen[pid] {
 			h.seen[pid] = true
 			t := h.freezer.tables.of(pid, h.began)
-			if t.secret {
+			switch {
+			case errors.Is(t.failed, fs.ErrPermission):
 				h.unreadable++
+			case t.failed != nil && !vanished(t.failed):
+				h.failed = t.failed
 			}
 			h.take(pid, t.link(h.inode))
 		}
@@ -265,6 +272,9 @@ func (h *hunt) take(pid int, link string) {
 	}
 	p, err := h.freezer.takeProcess(pid)
 	if err != nil {
+		if !vanished(err) {
+			h.failed = err
+		}
 		return
 	}
 	// Read again under the pidfd: the pid may have changed hands in between.
@@ -276,37 +286,48 @@ func (h *hunt) take(pid int, link string) {
 	h.found = append(h.found, p)
 }
 
-// stillHeld reports whether every process has the socket open, and nobody
-// that they started has it too.
-func stillHeld(ps []Process, inode uint32) bool {
+// stillHeld makes sure that every process has the socket open, and nobody that they started has it too. It is
+// errChanged if not.
+func stillHeld(ps []Process, inode uint32) error {
 	link := socketLink(inode)
 	for i := range ps {
-		if !ps[i].same() {
-			return false
+		if err := ps[i].same(); err != nil {
+			return err
 		}
 		if linksTo(ps[i].link, link) {
 			continue
 		}
-		found, _ := holds(ps[i].PID, link)
+		found, err := holds(ps[i].PID, link)
+		if err != nil && !vanished(err) {
+			return err
+		}
 		if found == "" {
-			return false
+			return errChanged
 		}
 		ps[i].link = found
 	}
-	return !heirs(ps, link)
+	return noHeirs(ps, link)
 }
 
-// heirs reports whether a child that is not among ps has the socket.
-func heirs(ps []Process, link string) bool {
+// noHeirs is errChanged if a child that is not among ps has the socket.
+func noHeirs(ps []Process, link string) error {
 	for _, p := range ps {
-		for _, kid := range children(p.PID) {
+		kids, err := children(p.PID)
+		if err != nil {
+			return err
+		}
+		for _, kid := range kids {
 			if slices.ContainsFunc(ps, func(q Process) bool { return q.PID == kid }) {
 				continue
 			}
-			if found, _ := holds(kid, link); found != "" {
-				return true
+			found, err := holds(kid, link)
+			if found != "" {
+				return errChanged
+			}
+			if err != nil && !vanished(err) && !errors.Is(err, fs.ErrPermission) { // what another user has started shows nothing
+				return err
 			}
 		}
 	}
-	return false
+	return nil
 }

@@ -80,8 +80,11 @@ func (p policy) identity(pid int) error {
 		return refuse(pid, "pid %d is the guard", pid)
 	}
 	s, err := readStat(pid)
-	if err != nil || s.ended() && len(liveThreads(pid)) == 0 {
+	if vanished(err) || err == nil && s.ended() && len(liveThreads(pid)) == 0 {
 		return fmt.Errorf("pid %d: %w", pid, ErrGone)
+	}
+	if err != nil {
+		return err
 	}
 	if p.above[pid] {
 		return refuse(pid, "pid %d (%s) has started this daemon, and would stop it too; run the client as a process of its own", pid, s.comm)

@@ -86,6 +86,9 @@ func parseStat(b []byte) (s stat, err error) {
 	return s, errors.Join(errs[:]...)
 }
 
+// vanished reports whether an error says that a process or thread has ended, and not that it could not be looked at.
+func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
 func procPath(pid int, elem ...string) string {
 	return path.Join(append([]string{"/proc", strconv.Itoa(pid)}, elem...)...)
 }
@@ -182,14 +185,20 @@ func ancestors(pid int) []int {
 	return up
 }
 
-// children returns the processes that any thread of pid has started.
-func children(pid int) []int {
-	tids, _ := numbers(procPath(pid, "task"))
+// children returns the processes that any thread of pid has started, none if it has ended.
+func children(pid int) ([]int, error) {
+	tids, err := numbers(procPath(pid, "task"))
+	if err != nil && !vanished(err) {
+		return nil, fmt.Errorf("list threads of %d: %w", pid, err)
+	}
 	var kids []int
 	for _, tid := range tids {
 		b, err := os.ReadFile(procPath(pid, "task", strconv.Itoa(tid), "children"))
-		if err != nil {
+		if vanished(err) {
 			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list children of %d: %w", pid, err)
 		}
 		for _, f := range strings.Fields(string(b)) {
 			if n, err := strconv.Atoi(f); err == nil {
@@ -197,14 +206,15 @@ func children(pid int) []int {
 			}
 		}
 	}
-	return kids
+	return kids, nil
 }
 
-// descendants returns everything below pid, as long as it stands still.
+// descendants returns everything below pid that can be seen, as long as it stands still.
 func descendants(pid int) []int {
-	all := children(pid)
+	all, _ := children(pid)
 	for i := 0; i < len(all) && len(all) < 4096; i++ {
-		all = append(all, children(all[i])...)
+		kids, _ := children(all[i])
+		all = append(all, kids...)
 	}
 	return all
 }
@@ -214,8 +224,8 @@ func descendants(pid int) []int {
 func family(pid int) []int {
 	all := descendants(pid)
 	for _, up := range ancestors(pid) {
-		all = append(all, up)
-		all = append(all, children(up)...)
+		kids, _ := children(up)
+		all = append(append(all, up), kids...)
 	}
 	return all
 }

@@ -64,10 +64,13 @@ func (p Process) exited() bool {
 	}
 }
 
-// same reports whether the pid still is the process that was recorded.
-func (p Process) same() bool {
+// same makes sure that the pid still is the process that was recorded. It is errChanged if not.
+func (p Process) same() error {
 	s, err := readStat(p.PID)
-	return err == nil && s.start == p.Start && !p.exited()
+	if vanished(err) || err == nil && (s.start != p.Start || p.exited()) {
+		return errChanged
+	}
+	return err
 }
 
 // dup returns the process with a pidfd of its own.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"strconv"
 	"time"
@@ -32,8 +31,11 @@ func (p Process) threads() ([]thread, error) {
 	tids, err := numbers(procPath(p.PID, "task"))
 	var ts []thread
 	for _, tid := range tids {
-		s, err := readThread(p.PID, tid)
-		if err == nil && !s.ended() {
+		s, terr := readThread(p.PID, tid)
+		if terr != nil && !vanished(terr) {
+			err = terr
+		}
+		if terr == nil && !s.ended() {
 			ts = append(ts, thread{tid, s.state})
 		}
 	}
@@ -41,7 +43,7 @@ func (p Process) threads() ([]thread, error) {
 	if p.exited() {
 		return nil, nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+	if err != nil && !vanished(err) {
 		return nil, fmt.Errorf("read threads of %s: %w", p, err)
 	}
 	return ts, nil
@@ -163,12 +165,15 @@ func (p Process) resume() error {
 func (p Process) awaitRunning(deadline time.Time) error {
 	wait := 20 * time.Microsecond
 	for again := time.Now().Add(resendAfter); ; {
-		t, stopped := p.firstStopped()
-		if !stopped {
+		t, stopped, err := p.firstStopped()
+		if !stopped && err == nil {
 			return nil
 		}
 		now := time.Now()
-		if now.After(deadline) {
+		switch {
+		case now.After(deadline) && err != nil:
+			return fmt.Errorf("resume %s: whether it runs cannot be told, send it SIGCONT by hand: %w", p, err)
+		case now.After(deadline):
 			return fmt.Errorf("resume %s: thread %d is still in state %c, send it SIGCONT by hand", p, t.tid, t.state)
 		}
 		if now.After(again) {
@@ -183,14 +188,14 @@ func (p Process) awaitRunning(deadline time.Time) error {
 }
 
 // firstStopped returns a thread that is stopped. A tracer's stop is not ours.
-func (p Process) firstStopped() (thread, bool) {
-	ts, _ := p.threads()
+func (p Process) firstStopped() (t thread, stopped bool, err error) {
+	ts, err := p.threads()
 	for _, t := range ts {
 		if t.state == 'T' {
-			return t, true
+			return t, true, nil
 		}
 	}
-	return thread{}, false
+	return thread{}, false, err
 }
 
 // resumedByOthers says how a stop that should still hold has ended, or "".

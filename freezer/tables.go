@@ -1,8 +1,6 @@
 package freezer
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +25,7 @@ type table struct {
 	began   time.Time // what was open by then is in it
 	dir     string
 	sockets map[uint32]int // inode to descriptor
-	secret  bool           // it may not be read
+	failed  error          // why it could not be read
 }
 
 // tablesMax bounds how many tables are kept, and tableAge for how long.
@@ -80,7 +78,7 @@ func readTable(pid int) *table {
 	if err == nil && len(fds) == 0 {
 		fds, err = t.ofThread(pid)
 	}
-	t.secret = errors.Is(err, fs.ErrPermission)
+	t.failed = err
 	for _, fd := range fds {
 		if inode, ok := socketOf(t.dir + "/" + strconv.Itoa(fd)); ok {
 			t.sockets[inode] = fd

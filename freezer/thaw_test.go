@@ -243,15 +243,15 @@ func TestPIDReuse(t *testing.T) {
 	v := newVictim(t, "127.0.0.1:0", 0, nil)
 	o := lookup(t, f, v.client, v.server)
 	p := o.Processes[0]
-	if !p.same() {
+	if p.same() != nil {
 		t.Fatal("not the same though nothing changed")
 	}
 	other := p
 	other.Start++
-	if other.same() || lives(other) {
+	if other.same() == nil || lives(other) {
 		t.Error("a process with another start time passes for it")
 	}
-	if stillHeld([]Process{other}, o.Inode) {
+	if stillHeld([]Process{other}, o.Inode) == nil {
 		t.Error("a process with another start time passes for the holder")
 	}
 	dead, err := p.dup()

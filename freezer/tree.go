@@ -27,7 +27,10 @@ func (z *Frozen) halt(ctx context.Context, max time.Duration) error {
 		if err := stopProcesses(ctx, z.target.procs, z.isKin); err != nil {
 			return err
 		}
-		more := z.descended()
+		more, err := z.descended()
+		if err != nil {
+			return err
+		}
 		if len(more) == 0 {
 			z.target.procs = slices.DeleteFunc(z.target.procs, func(p Process) bool { return p.exited() && z.isKin(p) })
 			return nil
@@ -80,43 +83,60 @@ func (z *Frozen) armFrom(known int, max time.Duration) error {
 }
 
 // descended lists who descends from the target and is not of it.
-func (z *Frozen) descended() []int {
+func (z *Frozen) descended() (out []int, err error) {
 	known := make(map[int]bool)
 	for _, p := range z.target.procs {
 		known[p.PID] = true
 	}
-	var out []int
-	for i := 0; i < len(z.target.procs); i++ {
-		out = z.below(z.target.procs[i].PID, known, out)
+	for _, p := range z.target.procs {
+		if out, err = z.below(p.PID, known, out); err != nil {
+			return nil, err
+		}
 	}
-	return out
+	return out, nil
 }
 
-func (z *Frozen) below(pid int, known map[int]bool, out []int) []int {
-	for _, kid := range children(pid) {
+func (z *Frozen) below(pid int, known map[int]bool, out []int) ([]int, error) {
+	kids, err := children(pid)
+	if err != nil {
+		return nil, err
+	}
+	for _, kid := range kids {
 		if known[kid] {
 			continue
 		}
 		known[kid] = true
-		if z.leaves(kid) {
-			out = z.below(kid, known, out) // those that it has started run on
-			continue
+		left, err := z.leaves(kid)
+		if err != nil {
+			return nil, fmt.Errorf("a descendant: %w", err)
 		}
-		out = z.below(kid, known, append(out, kid))
+		if !left {
+			out = append(out, kid)
+		}
+		// Of one that is left, those that it has started run on.
+		if out, err = z.below(kid, known, out); err != nil {
+			return nil, err
+		}
 	}
-	return out
+	return out, nil
 }
 
 // leaves reports whether a descendant is left as it is: it has ended, or somebody else has stopped it.
-func (z *Frozen) leaves(pid int) bool {
+func (z *Frozen) leaves(pid int) (bool, error) {
 	p, err := openProcess(pid)
+	if vanished(err) {
+		return true, nil
+	}
 	if err != nil {
-		return true
+		return false, err
 	}
 	defer closeAll([]Process{p})
 	var r *Refusal
 	err = z.f.running(p)
-	return errors.As(err, &r) || errors.Is(err, ErrGone)
+	if errors.As(err, &r) || errors.Is(err, ErrGone) {
+		return true, nil
+	}
+	return false, err
 }
 
 // join takes hold of descendants, if none of them is one that must not stop.
@@ -135,8 +155,11 @@ func (z *Frozen) join(pids []int) error {
 			return err
 		}
 		p, err := openProcess(pid)
+		if vanished(err) {
+			continue
+		}
 		if err != nil {
-			continue // it has ended
+			return fmt.Errorf("a descendant: %w", err)
 		}
 		z.kin = append(z.kin, p)
 		key := "pid " + strconv.Itoa(pid)

@@ -1,6 +1,7 @@
 package freezer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // broodEnv makes a victim have children, which start others all the time.
@@ -50,16 +53,25 @@ func stateOf(pid int) byte {
 	return s.state
 }
 
+func kidsOf(t testing.TB, pid int) []int {
+	t.Helper()
+	kids, err := children(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kids
+}
+
 // bred starts a victim whose brood is complete.
 func bred(t *testing.T) *victim {
 	t.Helper()
 	t.Setenv(broodEnv, "1")
 	v := newVictim(t, "127.0.0.1:0", 0, nil)
 	var kids []int
-	eventually(t, "it has children", func() bool { kids = children(v.pid()); return len(kids) == 2 })
+	eventually(t, "it has children", func() bool { kids = kidsOf(t, v.pid()); return len(kids) == 2 })
 	for _, kid := range kids {
 		// The one that stays is the first, so that it is there when there is another.
-		eventually(t, "they have children", func() bool { return len(children(kid)) >= 2 })
+		eventually(t, "they have children", func() bool { return len(kidsOf(t, kid)) >= 2 })
 	}
 	return v
 }
@@ -105,12 +117,12 @@ func TestFreezeTree(t *testing.T) {
 func TestFreezeTreeLeavesTheStopped(t *testing.T) {
 	f := newFreezer(t)
 	v := bred(t)
-	kid := children(v.pid())[0]
+	kid := kidsOf(t, v.pid())[0]
 	if err := syscall.Kill(kid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is stopped", func() bool { return stateOf(kid) == 'T' })
-	below := children(kid)
+	below := kidsOf(t, kid)
 	z, err := f.Freeze(t.Context(), lookup(t, f, v.client, v.server), ScopeTree, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +191,7 @@ func TestFreezeLargeTree(t *testing.T) {
 	file.Close()
 	c.Close()
 	t.Cleanup(func() {
-		for _, pid := range children(h.pid()) {
+		for _, pid := range kidsOf(t, h.pid()) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
@@ -188,7 +200,7 @@ func TestFreezeLargeTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pid := range children(h.pid()) {
+	for _, pid := range kidsOf(t, h.pid()) {
 		if s := stateOf(pid); s != 'T' {
 			t.Errorf("%d is in state %c", pid, s)
 		}
@@ -202,5 +214,78 @@ func TestFreezeLargeTree(t *testing.T) {
 	}
 	if b := z.Broken(); b != "" {
 		t.Errorf("broken: %s", b)
+	}
+}
+
+// withFiles runs something while no more than n files can be opened beside those that are open.
+func withFiles(t *testing.T, n int, try func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	var some []int // so that the next n numbers are the lowest that are free
+	for range n {
+		fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		some = append(some, fd)
+	}
+	least := was
+	least.Cur = 1
+	if n > 0 {
+		least.Cur = uint64(some[n-1]) + 1
+	}
+	for _, fd := range some {
+		unix.Close(fd)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &least); err != nil {
+		t.Fatal(err)
+	}
+	try()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process that cannot be looked at has not ended: a tree of which some is left running is no tree that is frozen.
+func TestWhatCannotBeLookedAtHasNotEnded(t *testing.T) {
+	f := newFreezer(t)
+	v := bred(t)
+	o := lookup(t, f, v.client, v.server)
+	kid := kidsOf(t, v.pid())[0]
+	p, err := openProcess(v.pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll([]Process{p})
+	z := &Frozen{f: f, scope: ScopeTree, target: target{procs: []Process{p}}}
+	var errs []error
+	note := func(_ any, err error) { errs = append(errs, err) }
+	for n := range 2 { // pidfd_open takes one and reading beside it another
+		withFiles(t, n, func() {
+			note(z.leaves(kid))
+			note(nil, z.join([]int{kid}))
+			note(f.search(t.Context(), socket{inode: o.Inode}, true))
+		})
+	}
+	withFiles(t, 0, func() {
+		note(z.descended())
+		note(p.threads())
+		note(nil, f.policy().identity(kid))
+		note(nil, stillHeld([]Process{p}, o.Inode))
+		note(nil, p.awaitRunning(time.Now()))
+		h := hunt{freezer: f, inode: o.Inode, began: time.Now(), seen: map[int]bool{}}
+		h.look(t.Context(), []int{v.pid()})
+		note(nil, h.failed)
+	})
+	for i, err := range errs {
+		if !errors.Is(err, unix.EMFILE) || errors.Is(err, ErrGone) {
+			t.Errorf("%d: %v, expected that no file can be opened", i, err)
+		}
+	}
+	if len(z.kin) != 0 {
+		t.Errorf("%v were joined", z.kin)
 	}
 }
