@@ -98,7 +98,7 @@ var bad = []struct{ rule, want string }{
 	{"tick(1s)(counter)=800ms", `--stall-after: tick(1s)(counter)=800ms: column 9: expected "#" or "=", found '('`},
 
 	// Keys.
-	{"SETNX=800ms,", `--stall-after: SETNX=800ms,: column 13: expected one of scope, max, cooldown, name, found the end`},
+	{"SETNX=800ms,", `--stall-after: SETNX=800ms,: column 13: expected one of scope, per, max, cooldown, timeout, name, found the end`},
 	{"SETNX=800ms,max", `--stall-after: SETNX=800ms,max: column 16: expected "=" after max, found the end`},
 	{"SETNX=800ms,max=", `--stall-after: SETNX=800ms,max=: column 17: expected the most injections, a number, found the end`},
 	{"SETNX=800ms,max=0", `--stall-after: SETNX=800ms,max=0: column 17: max=0 would never fire, expected 1 or more`},
@@ -106,6 +106,11 @@ var bad = []struct{ rule, want string }{
 	{"SETNX=800ms,max=1,max=2", `--stall-after: SETNX=800ms,max=1,max=2: column 19: max is given twice, expected it once`},
 	{"SETNX=800ms,cooldown=-1s", `--stall-after: SETNX=800ms,cooldown=-1s: column 22: a negative duration, expected a duration such as 10s`},
 	{"SETNX=800ms,cooldown=10", `--stall-after: SETNX=800ms,cooldown=10: column 24: expected a unit after 10: ns, us, ms, s, m or h`},
+	{"write#2=800ms,per=name", `--stall-after: write#2=800ms,per=name: column 19: unknown per=name, expected per=section`},
+	{"write=800ms,per=section", `--stall-after: write=800ms,per=section: column 13: per=section is superfluous: it says what # counts, expected a selector such as #2`},
+	{"write#2@5%=800ms,per=section", `--stall-after: write#2@5%=800ms,per=section: column 18: what is drawn is drawn for each name, expected the rule without per=section`},
+	{"refused#2=800ms,per=section", `--stall-after: refused#2=800ms,per=section: column 17: such an event is in no section, expected the rule without per=section`},
+	{"tick(1s)#2=800ms,per=section", `--stall-after: tick(1s)#2=800ms,per=section: column 18: such an event is in no section, expected the rule without per=section`},
 	{"SETNX=800ms,colldown=10s", `--stall-after: SETNX=800ms,colldown=10s: column 13: unknown key "colldown", the nearest known one is cooldown`},
 	{"SETNX=800ms,timeout=5s", `--stall-after: SETNX=800ms,timeout=5s: column 13: timeout is superfluous: it ends a gate (until:), expected the rule without it`},
 	{"SETNX=800ms,timeout=x", `--stall-after: SETNX=800ms,timeout=x: column 21: expected a duration such as 5s, found "x"`},

@@ -24,17 +24,17 @@ func (p *parser) key() error {
 	name := p.take(word)
 	read, ok := map[string]func() error{
 		"scope": p.scope, "max": p.max, "cooldown": p.cooldown, "name": p.name,
-		"timeout": p.timeout, "mode": p.mode,
+		"timeout": p.timeout, "mode": p.mode, "per": p.per,
 	}[name]
 	if _, twice := p.keyAt[name]; twice {
 		return p.fail(at, "%s is given twice, expected it once", name)
 	}
 	switch {
 	case name == "":
-		return p.fail(at, "expected one of scope, max, cooldown, name, %s", p.found())
+		return p.fail(at, "expected one of scope, per, max, cooldown, timeout, name, %s", p.found())
 	case !ok:
 		return p.fail(at, "unknown key %s, the nearest known one is %s", quoted(name),
-			nearest.Word(name, []string{"scope", "max", "cooldown", "timeout", "name", "mode"}))
+			nearest.Word(name, []string{"scope", "per", "max", "cooldown", "timeout", "name", "mode"}))
 	case !p.accept("="):
 		return p.fail(p.pos, `expected "=" after %s, %s`, name, p.found())
 	}
@@ -103,6 +103,15 @@ func (p *parser) timeout() (err error) {
 	return err
 }
 
+func (p *parser) per() error {
+	at := p.pos
+	if what := p.take(word); what != "section" {
+		return p.fail(at, "unknown per=%s, expected per=section", what)
+	}
+	p.rule.PerSection = true
+	return nil
+}
+
 func (p *parser) mode() error {
 	return p.fail(p.pos, "not yet: mode is not built, expected the rule without it")
 }
@@ -121,10 +130,26 @@ func (p *parser) sense() error {
 	if p.rule.Event == "refused" && p.rule.side() == Before {
 		return p.fail(0, "a refusal is known only once the server has answered: expected --%s", p.once())
 	}
-	for _, part := range []func() error{p.noKey, p.noGate, p.noGrant} {
+	for _, part := range []func() error{p.noKey, p.noGate, p.noGrant, p.noSection} {
 		if err := part(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// noSection refuses a count of sections' events where there is none.
+func (p *parser) noSection() error {
+	at := p.keyAt["per"] - len("per=")
+	switch e := p.rule.Event; {
+	case !p.rule.PerSection:
+		return nil
+	case e == tick, e == "refused", p.rule.At == Before && e == "acquire":
+		return p.fail(at, "such an event is in no section, expected the rule without per=section")
+	case p.rule.Chance > 0:
+		return p.fail(at, "what is drawn is drawn for each name, expected the rule without per=section")
+	case p.rule.Select == Selector{}:
+		return p.fail(at, "per=section is superfluous: it says what # counts, expected a selector such as #2")
 	}
 	return nil
 }

@@ -72,6 +72,8 @@ func TestGoodRules(t *testing.T) {
 			Rule{At: After, Do: Drop, Event: "refused", Scope: ScopeConn}, ""},
 		{"drop-reply", "commit(counter)#*/20@5%,max=3,cooldown=1s,name=lost",
 			Rule{At: After, Do: Drop, Proto: lock.Postgres, Event: "commit", Glob: "counter", Select: Selector{Every: 20}, Chance: 5, Scope: ScopeConn, Max: 3, Cooldown: time.Second, Name: "lost"}, ""},
+		{"freeze-before", "write(counter)#2=ttl,max=1,per=section",
+			Rule{At: Before, Do: Freeze, Proto: lock.Postgres, Event: "write", Glob: "counter", Select: Selector{From: 2, To: 2}, PerSection: true, For: Length{TTL: true}, Scope: ScopeProcess, Max: 1}, "write(counter)#2=ttl,per=section,max=1"},
 		{"reset-before", "SETNX#1",
 			Rule{At: Before, Do: Reset, Proto: lock.Redis, Event: "SETNX", Select: Selector{From: 1, To: 1}, Scope: ScopeConn}, ""},
 		{"lose-key", "write(counter)#1",
@@ -123,7 +125,7 @@ func TestStringParses(t *testing.T) {
 		if err != nil {
 			if strings.Contains(err.Error(), "no grant") || strings.Contains(err.Error(), "ttl is unknown") ||
 				strings.Contains(err.Error(), "a refusal is known only") || strings.Contains(err.Error(), "that could be lost") ||
-				strings.Contains(err.Error(), "to lose") || strings.Contains(err.Error(), "no key") || strings.Contains(err.Error(), "no connection") {
+				strings.Contains(err.Error(), "to lose") || strings.Contains(err.Error(), "no key") || strings.Contains(err.Error(), "no connection") || strings.Contains(err.Error(), "per=section") {
 				t.Skip("refused for its meaning")
 			}
 			t.Fatalf("%v", err)
@@ -154,7 +156,7 @@ func genRule(do Act) *rapid.Generator[string] {
 		if do.lasts() {
 			s += effect
 		}
-		keys := []string{"max=3", "cooldown=" + dur.Draw(t, "cool"), "name=a-b.c"}
+		keys := []string{"max=3", "per=section", "cooldown=" + dur.Draw(t, "cool"), "name=a-b.c"}
 		if do == Stall || do == Freeze {
 			keys = append(keys, "scope=process")
 		}

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -102,6 +103,7 @@ type armed struct {
 	Rule
 	index  int
 	counts map[string]int // by name: events at which it could have fired
+	within sections       // of a rule that counts by section, instead
 	seen   int            // events that the anchor matched
 	could  int            // of those, at which it could have fired
 	fired  int
@@ -131,7 +133,7 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 		}
 		names[r.Name] = true
 		p.anchors.add(r)
-		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, barred: map[string]int{}, told: map[string]bool{}})
+		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, within: sections{}, barred: map[string]int{}, told: map[string]bool{}})
 	}
 	return p, nil
 }
@@ -204,7 +206,7 @@ func (p *Plan) ask(r *armed, t Moment, name string, now lock.Instant) Decision {
 		p.repeats.barred(r, t, why)
 		return Decision{}
 	}
-	n := r.count(name)
+	n := r.count(name, t.Op)
 	if !p.selects(r, t, name, n) {
 		return Decision{}
 	}
@@ -288,13 +290,13 @@ func (p *Plan) bar(r *armed, t Moment, name string, now lock.Instant) string {
 		return GivenBack
 	case r.Until.Has(LeaseExpired) && p.lasts(r, t.TTL) < t.Left:
 		return p.tooShort(r)
-	case !t.Lock && r.Until.ofTheLock():
+	case !t.Lock && r.Until.ofTheLock(), r.PerSection && !t.Op.Term.Sure():
 		return UnknownLock
 	case r.Do == Lose && !t.Key:
 		return NoKey
 	case r.Do == Kill && !t.Backend:
 		return NoBackend
-	case r.counted() && len(r.counts) >= mostNames && r.counts[name] == 0:
+	case r.counted() && !r.PerSection && len(r.counts) >= mostNames && r.counts[name] == 0:
 		return TooManyNames
 	case r.Do == Freeze:
 		return p.barFreeze(r, t)
@@ -355,12 +357,28 @@ const mostNames = 1 << 16
 // counted reports whether the rule's choice depends on its counts.
 func (r *armed) counted() bool { return r.Select != Selector{} || r.Chance > 0 }
 
-// count returns the event's ordinal among those of its name.
-func (r *armed) count(name string) int {
+// count returns the event's ordinal among those of its name, or of its section.
+func (r *armed) count(name string, op *lock.Op) int {
 	r.could++
+	if r.PerSection {
+		return r.within.count(op.Term.ID)
+	}
 	if _, ok := r.counts[name]; !ok && len(r.counts) >= mostNames {
 		return 0
 	}
 	r.counts[name]++
 	return r.counts[name]
+}
+
+// sections counts events by their term.
+type sections map[lock.TermID]int
+
+// count returns the event's ordinal in its section. Where there are too many, those that began longest ago are
+// forgotten.
+func (s sections) count(of lock.TermID) int {
+	if _, ok := s[of]; !ok && len(s) >= mostNames {
+		maps.DeleteFunc(s, func(id lock.TermID, _ int) bool { return id+mostNames/2 < of })
+	}
+	s[of]++
+	return s[of]
 }

@@ -247,6 +247,55 @@ func TestCountsPerName(t *testing.T) {
 	}
 }
 
+// With per=section, what others do meanwhile does not count, nor what is of no section.
+func TestCountsPerSection(t *testing.T) {
+	p := armedWith(t, Limits{}, "stall-before write(counter)#2=1s,per=section")
+	var got []lock.TermID
+	for _, of := range []lock.TermID{1, 2, 0, 3, 2, 0, 3, 3, 2, 1} {
+		op := sqlOp(lock.Write, "UPDATE", "counter")
+		op.Term = lock.Attribution{ID: of, Confidence: 1}
+		if d := p.Decide(before(op), 0); d.Act != Pass {
+			if d.Ordinal != 2 {
+				t.Errorf("ordinal %d", d.Ordinal)
+			}
+			got = append(got, of)
+		}
+	}
+	if !slices.Equal(got, []lock.TermID{2, 3, 1}) {
+		t.Errorf("fired in the sections %v", got)
+	}
+	verb := armedWith(t, Limits{}, "stall-before UPDATE#1=1s,per=section")
+	op := sqlOp(lock.Write, "UPDATE", "counter")
+	op.Term = lock.Attribution{ID: 1, Confidence: 0.6}
+	if d := verb.Decide(before(op), 0); d.Act != Pass || barred(verb, 0, UnknownLock) != 1 {
+		t.Errorf("%+v, %+v", d, verb.Uses())
+	}
+}
+
+// Names do not matter to it, and of very many sections it keeps those that began last.
+func TestSectionsThatAreCounted(t *testing.T) {
+	p := armedWith(t, Limits{}, "stall-before write#2=1s,per=section")
+	fires := func(of lock.TermID, table string) bool {
+		op := sqlOp(lock.Write, "UPDATE", table)
+		op.Term = lock.Attribution{ID: of, Confidence: 1}
+		return p.Decide(before(op), 0).Act != Pass
+	}
+	if fires(1, "a") || !fires(1, "b") {
+		t.Error("the second write of a section is not the one of its second table")
+	}
+	for of := lock.TermID(2); of < 3*mostNames; of++ {
+		if fires(of, "a") {
+			t.Fatalf("fired at the first write of section %d", of)
+		}
+	}
+	if n := len(p.rules[0].within); n > mostNames {
+		t.Errorf("%d sections are kept", n)
+	}
+	if !fires(3*mostNames-1, "a") {
+		t.Error("a section that goes on was forgotten")
+	}
+}
+
 // barred returns what a rule's use says of one reason.
 func barred(p *Plan, rule int, reason string) int {
 	for _, c := range p.Uses()[rule].Barred {

@@ -42,10 +42,12 @@ type Rule struct {
 	Period time.Duration // of a tick
 	Glob   string        // as typed, escapes kept; "" matches every name
 	Select Selector
-	Chance float64 // percent in (0, 100]; 0 when not given
-	For    Length
-	Until  Conditions // of a gate, "": it lasts For
-	Scope  Scope
+	// PerSection has Select count the events of each section by themselves, whatever their names.
+	PerSection bool
+	Chance     float64 // percent in (0, 100]; 0 when not given
+	For        Length
+	Until      Conditions // of a gate, "": it lasts For
+	Scope      Scope
 
 	Max      int           // most injections; 0: no bound
 	Cooldown time.Duration // from the end of one injection to the next
@@ -148,6 +150,9 @@ func (r Rule) String() string {
 	}
 	if r.Scope != defaultScope(r.Do, r.Event) {
 		b.WriteString(",scope=" + string(r.Scope))
+	}
+	if r.PerSection {
+		b.WriteString(",per=section")
 	}
 	if r.Max > 0 {
 		b.WriteString(",max=" + strconv.Itoa(r.Max))

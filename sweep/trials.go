@@ -104,10 +104,14 @@ func (s Section) rule(a Anchor, fault string) (flag, rule string) {
 		rule += "(" + escape(a.Step.Name) + ")"
 	}
 	rule += fmt.Sprintf("#%d", a.Step.N)
-	if fault == DropReply {
-		return DropReply, rule + ",max=1"
+	keys := ",max=1"
+	if a.Step.N > 1 { // # alone counts over all sections, of which others may be under way
+		keys = ",per=section" + keys
 	}
-	return "freeze-" + a.Flag, rule + "=" + fault + ",max=1"
+	if fault == DropReply {
+		return DropReply, rule + keys
+	}
+	return "freeze-" + a.Flag, rule + "=" + fault + keys
 }
 
 // escape writes a name as a glob that matches it alone.

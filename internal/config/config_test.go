@@ -183,6 +183,8 @@ func TestRulesAreFlags(t *testing.T) {
 		{"{on: {event: COMMIT, table: counter, nth: 3}, at: after, do: stall, for: 0s}", "stall-after", "COMMIT(counter)#3=0s"},
 		{"{on: {event: 'redis:SET', key: 'a(', from: 2, to: 4}, at: after, do: stall, for: 1s}", "stall-after", `SET(a\()#2-4=1s`},
 		{"{on: {event: 'tick(1.5s)', from: 1, to: 6}, do: freeze, for: 800ms}", "freeze-after", "tick(1.5s)#1-6=800ms"},
+		{"{on: {event: write, nth: 2}, at: before, do: stall, for: 1s, per: section, max: 1}",
+			"stall-before", "write#2=1s,per=section,max=1"},
 		{"{on: {event: DEL, every: 5, probability: 0.5%}, at: before, do: stall, for: 1s, scope: process, max: 3, cooldown: 10s, name: x}",
 			"stall-before", "DEL#*/5@0.5%=1s,scope=process,max=3,cooldown=10s,name=x"},
 	} {

@@ -43,13 +43,13 @@ func (t *flagText) node(offset int) ast.Node {
 
 // rule compiles one entry of rules by way of the flag that says the same.
 func (r *reader) rule(n ast.Node, known locks, names map[string]bool) fault.Rule {
-	m := r.mapping(n, "name", "on", "at", "do", "for", "until", "scope", "max", "cooldown", "timeout", "mode")
+	m := r.mapping(n, "name", "on", "at", "do", "for", "until", "scope", "per", "max", "cooldown", "timeout", "mode")
 	on := r.mapping(r.need(m, "on"), "event", "lock", "key", "table", "every", "nth", "from", "to", "probability")
 	do, flag := r.flag(m, on)
 	t := &flagText{}
 	r.anchor(t, on, known)
 	r.effect(t, m, flag)
-	for _, key := range []string{"scope", "max", "cooldown", "timeout", "mode", "name"} {
+	for _, key := range []string{"scope", "per", "max", "cooldown", "timeout", "mode", "name"} {
 		if v := m.get(key); v != nil {
 			t.join(",")
 			t.add(v, key+"="+r.plain(v))
