@@ -39,6 +39,7 @@ type socket struct {
 // stays open, since opening one costs more than the question.
 type diag struct {
 	space *os.File // the network namespace that is asked; nil: this one
+	there []uint32 // its devices, as they were lately
 
 	mu     sync.Mutex
 	conn   *netlink.Conn
@@ -98,19 +99,34 @@ func (q question) ask() (socket, error) {
 // connection finds the client's end of a connection. A socket that is bound to
 // a device is found only when its device is named, so they are tried in turn.
 func (d *diag) connection(local, remote netip.AddrPort) (socket, error) {
-	q := question{of: d, local: local, remote: remote, device: zoneIndex(local, remote)}
+	q := question{of: d, local: local, remote: remote}
+	if d.space == nil {
+		q.device = zoneIndex(local, remote)
+	}
 	s, err := q.ask()
 	if err == nil || !errors.Is(err, ErrNoConnection) {
 		return s, err
 	}
-	devices, _ := net.Interfaces()
-	for _, dev := range devices {
-		q.device = uint32(dev.Index)
+	for _, dev := range d.devices() {
+		q.device = dev
 		if s, err := q.ask(); err == nil || !errors.Is(err, ErrNoConnection) {
 			return s, err
 		}
 	}
 	return socket{}, err
+}
+
+// devices lists the network devices of the namespace.
+func (d *diag) devices() []uint32 {
+	if d.space != nil {
+		return d.there
+	}
+	all, _ := net.Interfaces()
+	out := make([]uint32, len(all))
+	for i, dev := range all {
+		out[i] = uint32(dev.Index)
+	}
+	return out
 }
 
 // connects reports whether an answer is the connection that was asked for, and

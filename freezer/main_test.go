@@ -64,12 +64,23 @@ func waitForEnd() error {
 	return err
 }
 
+// deviceEnv names the device that a victim binds its socket to.
+const deviceEnv = "LOCKFAULT_TEST_DEVICE"
+
 // victimRole connects (addr "-": not at all), counts in every thread into a
 // file that the test reads, and starts the children that it is told to.
 func victimRole(args []string) error {
 	addr, stamp, threads := args[0], args[1], args[2]
 	if addr != "-" {
-		c, err := net.Dial("tcp", addr)
+		var d net.Dialer
+		if dev := os.Getenv(deviceEnv); dev != "" {
+			d.Control = func(_, _ string, c syscall.RawConn) (err error) {
+				cerr := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), dev) })
+				return errors.Join(cerr, err)
+			}
+			d.SetMultipathTCP(false)
+		}
+		c, err := d.Dial("tcp", addr)
 		if err != nil {
 			return err
 		}
@@ -131,6 +142,9 @@ func serverRole(args []string) error {
 // outlives it.
 const leakEnv = "LOCKFAULT_TEST_LEAK"
 
+// panicEnv makes a daemon panic when its stdin ends.
+const panicEnv = "LOCKFAULT_TEST_PANIC"
+
 // daemonRole freezes one client and waits: journal, client, server, scope, max.
 func daemonRole(args []string) error {
 	ctx := context.Background()
@@ -162,7 +176,13 @@ func daemonRole(args []string) error {
 		}
 	}
 	fmt.Println("guard", f.GuardPID())
-	return waitForEnd()
+	err = waitForEnd()
+	if os.Getenv(panicEnv) != "" {
+		os.Stderr.Close()
+		go panic("as told")
+		select {}
+	}
+	return err
 }
 
 // churnRole freezes and thaws one client for ever: journal, client, server, scope.

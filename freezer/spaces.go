@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +70,7 @@ func (s *spaces) refresh() {
 			s.shut++
 			continue
 		}
+		d.there = devicesOf(pid)
 		s.known[inode] = d
 		delete(was, inode)
 	}
@@ -86,6 +90,28 @@ func homesOfSpaces() map[uint64]int {
 		}
 	}
 	return homes
+}
+
+// devicesOf lists the devices with an address in the network namespace of a process.
+func devicesOf(pid int) (out []uint32) {
+	six, _ := os.ReadFile(procPath(pid, "net", "if_inet6"))
+	for line := range strings.Lines(string(six)) { // address index prefix scope flags name
+		if f := strings.Fields(line); len(f) == 6 {
+			if n, err := strconv.ParseUint(f[1], 16, 32); err == nil {
+				out = append(out, uint32(n))
+			}
+		}
+	}
+	four, _ := os.ReadFile(procPath(pid, "net", "igmp"))
+	for line := range strings.Lines(string(four)) { // index name ..., and then its groups, further in
+		if f := strings.Fields(line); len(f) > 1 && line[0] >= '0' && line[0] <= '9' {
+			if n, err := strconv.ParseUint(f[0], 10, 32); err == nil {
+				out = append(out, uint32(n))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // spaceOf returns the inode of a process's network namespace, 0 if it cannot be read.
@@ -145,7 +171,7 @@ func (s *spaces) find(client, server netip.AddrPort) (socket, error) {
 	others, shut := s.all()
 	var found []socket
 	for _, d := range others {
-		s, err := question{of: d, local: client, remote: server}.ask()
+		s, err := d.connection(client, server)
 		switch {
 		case err == nil:
 			found = append(found, s)
