@@ -42,6 +42,16 @@ func (e *Engine) Steps() []schedule.Step {
 	return e.book.Close()
 }
 
+// Unkept returns how many decisions were too many to be among the Steps.
+func (e *Engine) Unkept() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.book == nil {
+		return 0
+	}
+	return e.book.Unkept()
+}
+
 // place tells the book of a moment, and returns which rule is due there.
 func (e *Engine) place(c *conn, phase fault.Phase, op *lock.Op) (schedule.Place, int) {
 	if e.book == nil {

@@ -6,10 +6,14 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
+// mostSteps bounds what a book keeps of a run that goes on for days.
+const mostSteps = 1 << 14
+
 // A Book keeps what a run decides, and has it repeat a schedule where it was given one.
 type Book struct {
 	keys     keys
 	steps    []*Entry
+	unkept   int // decisions of which no step is kept
 	due      map[Key]*Entry // of the schedule to repeat, and not yet come
 	repeats  bool
 	diverged *Divergence
@@ -97,7 +101,11 @@ func (b *Book) missed(p Place) {
 // Decided takes what was decided at a place, and returns what Ended wants.
 func (b *Book) Decided(p Place, f Fault) *Entry {
 	e := p.entry
-	if e == nil {
+	switch {
+	case e == nil && (len(b.steps) >= mostSteps || p.key.Ordinal == 0): // without an ordinal it is past what is counted
+		b.unkept++
+		return &Entry{}
+	case e == nil:
 		e = &Entry{}
 		b.steps = append(b.steps, e)
 	}
@@ -154,10 +162,13 @@ func (b *Book) Close() []Step {
 	b.absent()
 	steps := []Step{}
 	for _, e := range b.steps {
-		if e.decided && e.Ordinal > 0 { // without one it was past what is counted
+		if e.decided {
 			e.Step.Step = len(steps) + 1
 			steps = append(steps, e.Step)
 		}
 	}
 	return steps
 }
+
+// Unkept returns how many decisions were too many to be kept: a schedule without them is not the run's.
+func (b *Book) Unkept() int { return b.unkept }

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,42 @@ func TestARepeatedStepIsDueAtItsKey(t *testing.T) {
 	}
 	if _, rule := r.write(a, term); rule != 0 {
 		t.Error("a step was done twice")
+	}
+}
+
+// Of a run that goes on and on, what was decided first is kept, and how much came behind it.
+func TestABookKeepsSoManySteps(t *testing.T) {
+	r := fresh()
+	a := worker("A1")
+	for range mostSteps + 3 {
+		p, _ := r.read(a, r.grant(a))
+		r.Ended(r.acts(p), "landed")
+	}
+	steps := r.Close()
+	if len(steps) != mostSteps || r.Unkept() != 3 || steps[mostSteps-1].Step != mostSteps || steps[mostSteps-1].Ordinal != mostSteps {
+		t.Errorf("%d steps, %d unkept, the last %+v", len(steps), r.Unkept(), steps[len(steps)-1])
+	}
+	if len(r.steps) > mostSteps {
+		t.Errorf("%d are held", len(r.steps))
+	}
+	s := done(steps)
+	s.Cut = r.Unkept()
+	if _, err := Read([]byte(encoded(s))); err == nil || !strings.Contains(err.Error(), "cut: 3 decisions") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A decision at a moment that has no number, as too many are told apart, is none that could be repeated.
+func TestWhatIsNotCountedIsNotKept(t *testing.T) {
+	r := fresh()
+	term := r.grant(worker("A1"))
+	for i := range most {
+		r.Book.keys.counts[counted{actor: strconv.Itoa(i)}] = 1
+	}
+	p, _ := r.read(worker("A1"), term)
+	r.Ended(r.acts(p), "landed")
+	if steps := r.Close(); len(steps) != 0 || r.Unkept() != 1 {
+		t.Errorf("%+v, %d unkept", steps, r.Unkept())
 	}
 }
 

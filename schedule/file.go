@@ -50,6 +50,7 @@ func (f *file) schedule() (*Schedule, error) {
 		"max_frozen": func(b json.RawMessage, at int64) error { return f.value("max_frozen", b, at, &s.MaxFrozen) },
 		"max_freeze": func(b json.RawMessage, at int64) error { return f.value("max_freeze", b, at, &s.MaxFreeze) },
 		"rules":      func(b json.RawMessage, at int64) error { return each(f, "rules", b, at, &s.Rules, f.rule) },
+		"cut":        func(b json.RawMessage, at int64) error { return f.whole(s, b, at) },
 		"steps":      func(b json.RawMessage, at int64) error { return each(f, "steps", b, at, &s.Steps, f.step(s)) },
 	}
 	if err := f.object(fields); err != nil {
@@ -123,6 +124,14 @@ func (f *file) version(s *Schedule, b json.RawMessage, at int64) error {
 		return f.fail(at, "schema %q; expected %s, or another %s.x", s.Schema, Schema, own)
 	}
 	return nil
+}
+
+// whole refuses a schedule of which a part is missing.
+func (f *file) whole(s *Schedule, b json.RawMessage, at int64) error {
+	if err := f.value("cut", b, at, &s.Cut); err != nil {
+		return err
+	}
+	return f.fail(at, "cut: %d decisions of the run are not in the file; expected a whole schedule, since only that can be repeated", s.Cut)
 }
 
 // value decodes one value strictly; b begins at the given place of the text.

@@ -57,6 +57,8 @@ func TestABadFileIsRefusedWithItsLine(t *testing.T) {
 	for _, tt := range []struct{ old, new, want string }{
 		{sound, "", "line 1: the file ends too early; expected an object"},
 		{sound, "[]", "line 1: expected an object"},
+		{`"steps": [`, `"cut": 3, "steps": [`, "line 10: cut: 3 decisions of the run are not in the file; expected a whole schedule"},
+		{`"steps": [`, `"cut": "3", "steps": [`, "line 10: cut: expected int, found a JSON string"},
 		{`"1.0"`, `"2.0"`, `line 2: schema "2.0"; expected 1.0, or another 1.x`},
 		{`"1.0"`, `1`, "line 2: schema: expected string, found a JSON number"},
 		{`"max_frozen": 1`, `"max_forzen": 1`, "line 3: max_forzen is unknown, or there twice; expected schema, max_frozen"},

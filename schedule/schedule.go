@@ -15,6 +15,7 @@ type Schedule struct {
 	MaxFrozen int      `json:"max_frozen"`
 	MaxFreeze Duration `json:"max_freeze,omitempty"` // 0: 30 s or twice the lease
 	Rules     []Rule   `json:"rules"`
+	Cut       int      `json:"cut,omitempty"` // decisions of the run that are no steps; such a schedule cannot be repeated
 	Steps     []Step   `json:"steps"`
 }
 

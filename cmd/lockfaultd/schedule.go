@@ -66,7 +66,7 @@ func rulesOf(s *schedule.Schedule) ([]fault.Rule, error) {
 // writeSchedule writes what the run decided, to be repeated.
 func (w *wrapped) writeSchedule(out io.Writer, _ report.Run) error {
 	l := w.setup.limits
-	s := &schedule.Schedule{Schema: schedule.Schema, MaxFrozen: max(l.MaxFrozen, 1), MaxFreeze: schedule.Duration(l.MaxFreeze), Rules: []schedule.Rule{}, Steps: w.steps}
+	s := &schedule.Schedule{Schema: schedule.Schema, MaxFrozen: max(l.MaxFrozen, 1), MaxFreeze: schedule.Duration(l.MaxFreeze), Rules: []schedule.Rule{}, Cut: w.daemon.engine.Unkept(), Steps: w.steps}
 	for _, r := range w.setup.rules {
 		s.Rules = append(s.Rules, schedule.Rule{Flag: r.Flag(), Rule: r.String()})
 	}
