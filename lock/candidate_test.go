@@ -214,3 +214,36 @@ func TestTokensThatAreNotTold(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// What stores the token once more renews; what takes the lock, or gives a vote for it, does not.
+func TestWhichStoresRenew(t *testing.T) {
+	l := promoted()
+	grant := l.do(10, store(l, 1, "A", "ta"), Done)
+	own := l.ask(100, store(l, 4, "A", "ta"))
+	if !l.Renews(own) {
+		t.Error("one that is asked for does not renew")
+	}
+	l.answer(110, own, Done)
+	other := l.do(200, store(l, 2, "B", "tb"), Done)
+	elsewhere := store(l, 2, "B", "tb")
+	elsewhere.Key = "cache:1"
+	l.do(210, elsewhere, Done)
+	acquired := l.acquire(300, "A", 1, "tc")
+	for name, tt := range map[string]struct {
+		op   *Op
+		want bool
+	}{"answered": {own, true}, "the grant": {grant, false}, "another's": {other, false}, "of no lock": {elsewhere, false}, "an acquire": {acquired, false}} {
+		if got := l.Renews(tt.op); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	q := quorumTape()
+	for n := range 3 {
+		vote := node(q, Store, n, "ta")
+		vote.Guarded = false
+		q.Promote(vote.Upstream, 0, "job")
+		if q.do(Instant(10+n), vote, Done); q.Renews(vote) {
+			t.Errorf("vote %d renews", n)
+		}
+	}
+}

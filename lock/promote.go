@@ -32,6 +32,13 @@ func (l *Ledger) requestStore(op *Op) {
 	l.suspend(t, op)
 }
 
+// Renews reports whether a plain SET moves the lease of the term that it belongs to, rather than takes its lock: it
+// stores the token once more.
+func (l *Ledger) Renews(op *Op) bool {
+	t := l.terms[op.Term.ID]
+	return op.Kind == Store && t != nil && t.Grant != op && !slices.ContainsFunc(t.Votes, func(v *Vote) bool { return v.Grant == op })
+}
+
 func (l *Ledger) replyStore(op *Op) {
 	if t := l.terms[op.Term.ID]; t != nil {
 		l.replyRenew(op)

@@ -33,7 +33,7 @@ func (e *Engine) Again(c *conn, op *lock.Op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, in := range slices.Clone(e.active) {
-		if in.actor == c.actor && in.unanswered() && sameRequest(in.op, op) && !e.ofNewTerm(in.op) {
+		if in.actor == c.actor && in.unanswered() && in.kind != lock.Renew && sameRequest(in.op, op) && !e.ofNewTerm(in.op) {
 			e.repeated(in, op.A)
 		}
 	}
@@ -75,7 +75,7 @@ func (e *Engine) noteGaveUp(in *injection) bool {
 	if in.op == nil {
 		return false
 	}
-	gone, again := in.conn.peer.gone(), in.phase == fault.Before && in.conn.repeats(in.op)
+	gone, again := in.conn.peer.gone(), in.phase == fault.Before && in.kind != lock.Renew && in.conn.repeats(in.op)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {

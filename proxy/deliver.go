@@ -20,8 +20,8 @@ const readWithin = time.Second
 // delivers reports whether a freeze is one after a grant that the process is to have read: it is
 // delivered first, and what the process sends from then on waits.
 func (in *injection) delivers() bool {
-	return in.Act == fault.Freeze && in.phase == fault.After && in.op != nil &&
-		(in.op.Kind == lock.Acquire || in.op.Kind == lock.Store) && (in.Until != "" || in.For > shortFreeze)
+	return in.Act == fault.Freeze && in.phase == fault.After &&
+		(in.kind == lock.Acquire || in.kind == lock.Store) && (in.Until != "" || in.For > shortFreeze)
 }
 
 // deliver lets the reply go on and keeps what comes after it.

@@ -49,7 +49,11 @@ func TestWhatIsDeliveredFirst(t *testing.T) {
 	op := func(k lock.Kind) *lock.Op { return &lock.Op{Kind: k} }
 	freeze := func(p fault.Phase, of *lock.Op, d fault.Decision) bool {
 		d.Act = fault.Freeze
-		return (&injection{Decision: d, phase: p, op: of}).delivers()
+		in := &injection{Decision: d, phase: p, op: of}
+		if of != nil {
+			in.kind = of.Kind
+		}
+		return in.delivers()
 	}
 	long, short, gate := fault.Decision{For: 2 * time.Second}, fault.Decision{For: time.Second}, fault.Decision{Until: "next-write", For: time.Second}
 	for _, x := range []struct {
@@ -62,9 +66,10 @@ func TestWhatIsDeliveredFirst(t *testing.T) {
 		{"a gate after a grant", freeze(fault.After, op(lock.Acquire), gate), true},
 		{"a short freeze after a grant", freeze(fault.After, op(lock.Acquire), short), false},
 		{"a long freeze before an acquire", freeze(fault.Before, op(lock.Acquire), long), false},
+		{"after a renewal", freeze(fault.After, op(lock.Renew), long), false},
 		{"after a write", freeze(fault.After, op(lock.Write), long), false},
 		{"by the clock", freeze(fault.After, nil, long), false},
-		{"a stall", (&injection{Decision: fault.Decision{Act: fault.Stall, For: 2 * time.Second}, phase: fault.After, op: op(lock.Acquire)}).delivers(), false},
+		{"a stall", (&injection{Decision: fault.Decision{Act: fault.Stall, For: 2 * time.Second}, phase: fault.After, op: op(lock.Acquire), kind: lock.Acquire}).delivers(), false},
 	} {
 		if x.got != x.want {
 			t.Errorf("%s: delivered first %v", x.what, x.got)

@@ -242,19 +242,26 @@ func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instan
 		e.passed(place)
 		return nil
 	}
-	in := &injection{Decision: d, conn: c, op: op, phase: phase, at: now, section: e.inSection(c.actor, d, c)}
+	in := &injection{Decision: d, conn: c, op: op, kind: meant.Kind, phase: phase, at: now, section: e.inSection(c.actor, d, c)}
 	e.entered(in, place)
 	return e.inject(in, now)
 }
 
-// meant returns the op as rules are to see it: on a key that is declared to be no
-// lock it is a command and no more.
+// meant returns the op as rules and gates are to see it: on a key that is declared to be no
+// lock it is a command and no more, and a plain SET that stores a lock's token anew a renewal.
 func (e *Engine) meant(op *lock.Op) *lock.Op {
-	if !e.ledger.Ignores(op) {
+	kind := op.Kind
+	switch {
+	case e.ledger.Ignores(op):
+		kind = lock.Other
+	case e.ledger.Renews(op):
+		kind = lock.Renew
+	}
+	if kind == op.Kind {
 		return op
 	}
 	own := *op
-	own.Kind = lock.Other
+	own.Kind = kind
 	return &own
 }
 

@@ -23,6 +23,7 @@ type injection struct {
 	fault.Decision
 	conn      *conn // nil for a tick until its target's connection is chosen
 	op        *lock.Op
+	kind      lock.Kind // of the op, as rules see it
 	phase     fault.Phase
 	actor     *Actor
 	owner     *Owner

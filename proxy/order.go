@@ -109,7 +109,7 @@ func (e *Engine) mayWait(s *settling, c *conn, op *lock.Op, now lock.Instant) li
 func (e *Engine) begins(op *lock.Op, w *fault.Wait) bool {
 	switch op.Kind {
 	case lock.Acquire, lock.Store:
-		return e.ledger.LockOf(op) == w.Lock()
+		return e.ledger.LockOf(op) == w.Lock() && !e.ledger.Renews(op)
 	case lock.Begin:
 		return true
 	case lock.Read, lock.Write:

@@ -34,11 +34,12 @@ func (e *Engine) heard(c *conn, op *lock.Op, now lock.Instant) {
 	if !e.gated.Load() {
 		return
 	}
+	meant := e.meant(op)
 	for _, in := range e.active {
 		if in.wait != nil && !in.wait.Over() {
 			of, id := e.within(op, in.wait)
 			e.outlived(in, op, of, now)
-			in.wait.Replied(op, of, id, now)
+			in.wait.Replied(meant, of, id, now)
 			e.early(in, op, of, now)
 			e.opened(in, now)
 		}

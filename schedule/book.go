@@ -13,7 +13,7 @@ const mostSteps = 1 << 14
 type Book struct {
 	keys     keys
 	steps    []*Entry
-	unkept   int // decisions of which no step is kept
+	unkept   int            // decisions of which no step is kept
 	due      map[Key]*Entry // of the schedule to repeat, and not yet come
 	repeats  bool
 	diverged *Divergence

@@ -135,9 +135,9 @@ func (s *Section) shape(list []*holding) {
 func steps(ops []*lock.Op, many bool) []Step {
 	var out []Step
 	seen := map[string]int{}
-	for _, op := range ops {
+	for i, op := range ops {
 		s, ok := step(op)
-		if !ok {
+		if !ok || i > 0 && s.Event == "acquire" { // a lock that is had is taken anew, or renewed by a plain SET
 			continue
 		}
 		if many && s.keyed() {

@@ -121,6 +121,14 @@ func TestASectionIsWhatMostHoldersDo(t *testing.T) {
 	}
 }
 
+func TestARenewalByAPlainSetIsNoStep(t *testing.T) {
+	s := (&script{}).acquire("A1", "lock:counter", ttl).read("counter")
+	s.add(lock.Op{Kind: lock.Store, Verb: "SET", Key: "lock:counter", Outcome: lock.Done}).write("counter").release("lock:counter")
+	if got := derived(t, s).String(); !strings.Contains(got, ": acquire, read counter, write counter, release;") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestAReleaseThatFailedEndsNothing(t *testing.T) {
 	s := (&script{}).acquire("A1", "lock:counter", ttl).write("counter")
 	s.add(lock.Op{Kind: lock.Release, Key: "lock:counter", Outcome: lock.Failed}).write("counter").release("lock:counter")
