@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates replay sweep soak soak-freezer soak-locks nightly clean
+.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates aimed replay sweep soak soak-freezer soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -20,6 +20,8 @@ test: ## every test, against real servers, under the race detector
 	go run ./conformance -suites libpq_pipeline,isolation -ways armed
 	go run ./matrix -quick
 	go run ./internal/demo broken -quick
+	go run ./internal/demo gates -quick -libraries -n 1
+	go run ./internal/demo aimed -quick -n 5
 	go run ./internal/demo replay -quick -n 2
 	go run ./internal/demo sweep -quick -repeat 1
 
@@ -55,9 +57,14 @@ broken: ## services that are broken in one way each give their own verdicts, and
 	./scripts/need.sh redis postgres
 	go run ./internal/demo broken $(BROKEN)
 
-gates: ## the same race every time: each gate, 200 times
-	./scripts/need.sh redis postgres
+gates: ## the same race every time: each gate, 200 times; of services with redsync and redlock, 20 times
+	./scripts/need.sh redis postgres matrix
 	go run ./internal/demo gates -n 200
+	go run ./internal/demo gates -n 20 -libraries
+
+aimed: ## faults that are aimed at a section land in one: 100 at each place of it
+	./scripts/need.sh redis postgres
+	go run ./internal/demo aimed $(AIMED)
 
 replay: ## recorded runs, done again 50 times each: the same verdicts, and the same schedule byte for byte
 	./scripts/need.sh redis postgres
@@ -78,7 +85,7 @@ soak-locks: ## 200,000 sections under these locks, with pauses that none of them
 	./scripts/need.sh redis postgres matrix
 	go run ./matrix -soak 225000 -labs 3 $(MATRIX)
 
-nightly: conformance matrix broken gates replay sweep soak soak-freezer soak-locks oracle orders ## what takes too long for every change
+nightly: conformance matrix broken gates aimed replay sweep soak soak-freezer soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

@@ -52,7 +52,7 @@ var rooms = map[string]Room{
 	"internal/recorder": {},
 	"cmd/lockfaultd":    {Ours: []string{"lock", "fault", "schedule", "history", "proxy", "proxy/resp", "proxy/pgwire", "proxy/legs", "freezer", "witness", "admin", "probe", "probe/check", "report", "sweep", "internal/config", "internal/nearest"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
 	"cmd/probe":         {Ours: []string{"lock", "history", "probe", "probe/check", "report", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2"}},
-	"internal/demo":     {Ours: []string{"internal/testbed"}},
+	"internal/demo":     {Ours: []string{"internal/testbed", "lock", "history"}},
 	"bench":             {Ours: []string{"lock", "fault", "history", "probe/check", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
 	"matrix":            {Ours: []string{"internal/testbed", "lock", "history"}, Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder", "internal/alarm"}},

@@ -8,7 +8,8 @@
 // the sound twin of each; words behind it choose the rows that contain one, and -quick
 // those of make test: one for each code, and some more. With "gates" it is that of services whose
 // write waits until its lease is over and another has done his part, each -n times: it must come
-// out the same each time. "replay" records runs and repeats them by their schedule, -n times each, and "sweep"
+// out the same each time; with -libraries of services with redsync and with redlock. "aimed" arms -n faults at
+// each place of a section, and counts in the histories how many landed in one. "replay" records runs and repeats them by their schedule, -n times each, and "sweep"
 // compares the tables of `lockfaultd sweep` with golden ones; -worker has them run a service of yours. Each row is judged
 // by lockfaultd from the wire alone; a row that did not come out as it must is
 // marked and makes the exit status 1.
@@ -70,7 +71,7 @@ func run(ctx context.Context) (err error) {
 
 // others are the tables that have their own flags.
 func others() map[string]func(context.Context, *demo, []string) error {
-	return map[string]func(context.Context, *demo, []string) error{"gates": gates, "replay": replay, "sweep": sweeps}
+	return map[string]func(context.Context, *demo, []string) error{"gates": gates, "aimed": aimed, "replay": replay, "sweep": sweeps}
 }
 
 // tableOf returns the table that the arguments name.
@@ -85,7 +86,7 @@ func tableOf(args []string) (*demo, error) {
 	case args[0] == "broken":
 		return &demo{rows: chosen(brokenRows(), args[1:]), duration: "6s", legend: brokenLegend}, nil
 	}
-	return nil, fmt.Errorf("unexpected argument %q, expected broken, gates, replay, sweep or nothing", args[0])
+	return nil, fmt.Errorf("unexpected argument %q, expected broken, gates, aimed, replay, sweep or nothing", args[0])
 }
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
@@ -129,20 +130,31 @@ func (s *servers) stop() {
 // report is what the demo reads of report.json.
 type report struct {
 	Exit    int
+	Why     string
 	Counter struct {
+		Change     int
 		NetDeficit int `json:"net_deficit"`
 	}
+	Fences     []fence
 	Verdicts   []verdict
-	Injections struct{ List []injection }
+	Injections injections
 	Facts      struct{ Overlap int }
 }
 
-type injection struct{ Reason string }
+type fence struct{ Regressions int }
+
+type injections struct{ List []injection }
+
+type injection struct {
+	Op     uint64
+	Reason string
+}
 
 type verdict struct {
 	Code, Level, Class string
 	Harm               bool
 	Count              int
+	Proofs             []string
 }
 
 // load is what the demo reads of the service's own summary.

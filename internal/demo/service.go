@@ -16,10 +16,11 @@ import (
 // from harm. They are those of `probe load`, or, with -worker, three processes of that command, which are told the
 // same in their environment.
 type service struct {
-	name   string
-	form   string   // for the names of files
-	load   []string // flags of probe load
-	fenced string   // FENCED of a worker; "": it has no such form
+	name      string
+	form      string   // for the names of files
+	load      []string // flags of probe load
+	fenced    string   // FENCED of a worker
+	heartbeat bool     // HEARTBEAT of one
 }
 
 func services() []service {
@@ -27,7 +28,7 @@ func services() []service {
 		{name: "no fence", form: "unfenced", load: []string{"--fence", "none"}, fenced: "0"},
 		{name: "fence checked at the write", form: "write-fenced", load: []string{"--fence", "write", "--broken", "split-fence"}, fenced: "1"},
 		{name: "fence claimed at the read", form: "read-claimed", load: []string{"--fence", "claim", "--broken", "split-fence"}, fenced: "claim"},
-		{name: "no fence, and a heartbeat", form: "heartbeat", load: []string{"--fence", "none", "--renew", "50ms"}},
+		{name: "no fence, and a heartbeat", form: "heartbeat", load: []string{"--fence", "none", "--renew", "50ms"}, fenced: "0", heartbeat: true},
 	}
 }
 
@@ -37,21 +38,23 @@ type times struct{ lease, work, duration time.Duration }
 // repeated is what replay and sweep share.
 type repeated struct {
 	*demo
-	worker string
-	times  times
-	quick  bool
-	form   string
+	worker    string
+	heartbeat bool // the worker has one
+	times     times
+	quick     bool
+	form      string
 }
 
 func (r *repeated) flags(fs *flag.FlagSet) {
 	fs.StringVar(&r.worker, "worker", "", "a command of which three are run, rather than probe load; it is told FENCED, LEASE_MS, WORK_MS and DURATION_S")
+	fs.BoolVar(&r.heartbeat, "heartbeat", false, "the worker has a form that renews its lock, with HEARTBEAT=1")
 	fs.BoolVar(&r.quick, "quick", false, "the part that make test runs")
 	fs.StringVar(&r.form, "service", "", "one service alone: unfenced, write-fenced, read-claimed or heartbeat")
 }
 
 func (r *repeated) services() []service {
 	return slices.DeleteFunc(services(), func(s service) bool {
-		return r.worker != "" && s.fenced == "" || r.form != "" && r.form != s.form
+		return r.worker != "" && s.heartbeat && !r.heartbeat || r.form != "" && r.form != s.form
 	})
 }
 
@@ -65,7 +68,7 @@ func (r *repeated) command(s service) []string {
 
 func (r *repeated) environment(s service) []string {
 	return append(os.Environ(), "REDIS_URL="+r.servers.redis, "DATABASE_URL="+r.servers.database,
-		"FENCED="+s.fenced, fmt.Sprint("LEASE_MS=", r.times.lease.Milliseconds()), fmt.Sprint("WORK_MS=", r.times.work.Milliseconds()), fmt.Sprint("DURATION_S=", r.times.duration.Seconds()))
+		"FENCED="+s.fenced, "HEARTBEAT="+map[bool]string{true: "1", false: "0"}[s.heartbeat], fmt.Sprint("LEASE_MS=", r.times.lease.Milliseconds()), fmt.Sprint("WORK_MS=", r.times.work.Milliseconds()), fmt.Sprint("DURATION_S=", r.times.duration.Seconds()))
 }
 
 // lockfaultd runs it with the service's declarations, and returns its status and what it printed.
