@@ -165,7 +165,7 @@ func (r *repeated) tryGate(ctx context.Context, g gateRow, i, n int, keep string
 			got.disturbed++
 		}
 		lasted, err := grantToAnswer(dir + "/history.jsonl")
-		if err != nil {
+		if err != nil && !errors.Is(err, errNoAnswer) {
 			return got, err
 		}
 		got.took = append(got.took, lasted)
@@ -203,6 +203,9 @@ func grantToAnswer(path string) (time.Duration, error) {
 	defer f.Close()
 	return grantToAnswerIn(f)
 }
+
+var errNoAnswer = errors.New("read history: no injection, or its op has no answer")
+
 func grantToAnswerIn(r io.Reader) (time.Duration, error) {
 	type line struct {
 		Type, Outcome string
@@ -232,7 +235,7 @@ func grantToAnswerIn(r io.Reader) (time.Duration, error) {
 		return 0, fmt.Errorf("read history: %w", err)
 	}
 	if held == 0 || answers[held] == 0 {
-		return 0, errors.New("read history: no injection, or its op has no answer")
+		return 0, errNoAnswer
 	}
 	return answers[held] - grants[terms[held]], nil
 }

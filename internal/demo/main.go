@@ -94,7 +94,16 @@ func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"
 // servers are the Redis and the Postgres that the rows run on.
 type servers struct {
 	redis, database string
-	own             []*testbed.Server
+	own             []*testbed.Server // Redis, and Postgres
+}
+
+// forget has an own Redis know no scripts, as at the start of most test runs. On one that has them already,
+// what an unseen script does is told by a witness, and by no more than that: on a machine that is very busy too late for a gate.
+func (s *servers) forget(ctx context.Context) error {
+	if len(s.own) == 0 {
+		return nil
+	}
+	return s.own[0].FlushScripts(ctx)
 }
 
 func start(ctx context.Context, dir string) (*servers, error) {

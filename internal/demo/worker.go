@@ -90,7 +90,7 @@ func (r *repeated) runWorker(ctx context.Context, g gateRow) (o outcome, dir str
 	if s.fenced != "0" {
 		flags = append(flags, "--fence", "SELECT fence FROM counter WHERE id = 1")
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), r.servers.forget(ctx)); err != nil {
 		return o, dir, err
 	}
 	of := *r

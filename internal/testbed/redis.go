@@ -3,6 +3,8 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -48,8 +50,19 @@ func (s *Server) logged(text string) bool {
 	return err == nil && bytes.Contains(b, []byte(text))
 }
 
+// FlushScripts has a Redis forget the scripts that it was sent, as one does that is started anew.
+func (s *Server) FlushScripts(ctx context.Context) error {
+	if !s.answers(ctx, "SCRIPT FLUSH", "+OK") {
+		return errors.New("flush scripts: redis did not answer OK")
+	}
+	return nil
+}
+
 // pong reports whether the server answers PING.
-func (s *Server) pong(ctx context.Context) bool {
+func (s *Server) pong(ctx context.Context) bool { return s.answers(ctx, "PING", "+PONG") }
+
+// answers reports whether the answer to a command begins so.
+func (s *Server) answers(ctx context.Context, command, want string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var d net.Dialer
@@ -61,10 +74,10 @@ func (s *Server) pong(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(deadline) // a TCP connection has deadlines
 	}
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+	if _, err := c.Write([]byte(command + "\r\n")); err != nil {
 		return false
 	}
-	answer := make([]byte, 5)
-	n, _ := c.Read(answer)
-	return string(answer[:n]) == "+PONG"
+	answer := make([]byte, len(want))
+	n, _ := io.ReadFull(c, answer)
+	return string(answer[:n]) == want
 }

@@ -20,6 +20,17 @@ func TestRedisAnswersAndStops(t *testing.T) {
 	stopsAndFreesPort(t, s)
 }
 
+func TestRedisForgetsScripts(t *testing.T) {
+	s := Redis(t)
+	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of return 1
+	if !s.answers(t.Context(), `SCRIPT LOAD "return 1"`, "$40\r\n"+sha) {
+		t.Fatal("the script is not loaded")
+	}
+	if err := s.FlushScripts(t.Context()); err != nil || !s.answers(t.Context(), "SCRIPT EXISTS "+sha, "*1\r\n:0") {
+		t.Errorf("it is there still, %v", err)
+	}
+}
+
 func TestPostgresAcceptsAndStops(t *testing.T) {
 	s := Postgres(t)
 	c, err := net.Dial("tcp", s.Addr())

@@ -24,6 +24,8 @@ const db = new pg.Pool({ connectionString: DATABASE_URL });
 const redlock = new Redlock([redis], { retryCount: 20, retryDelay: 10, retryJitter: 5, automaticExtensionThreshold: lease / 2 });
 redlock.on("error", () => {}); // each refusal of an attempt
 
+await redis.ping(); // the time that connecting takes is no lock's
+await db.query("SELECT 1");
 const did = { writes: 0, rejected: 0, lost: 0, errors: 0 };
 
 for (const end = Date.now() + number("DURATION_S", 10) * 1000; Date.now() < end; ) {

@@ -87,7 +87,7 @@ func open(ctx context.Context) (*service, error) {
 	return &service{
 		redis: client, locks: redsync.New(goredis.NewPool(client)), db: db,
 		lease: ms("LEASE_MS", 500), work: ms("WORK_MS", 20), fenced: os.Getenv("FENCED"), heartbeat: os.Getenv("HEARTBEAT") == "1",
-	}, db.Ping(ctx)
+	}, errors.Join(client.Ping(ctx).Err(), db.Ping(ctx)) // the time that connecting takes is no lock's
 }
 
 // add is one section.
