@@ -17,7 +17,7 @@ func (e *Engine) momentOf(c *conn, phase fault.Phase, op *lock.Op, now lock.Inst
 	m.TTL, m.Lock, m.NoLease = t.Lasts(), true, t.Lasts() == 0
 	m.Back = t.Released != nil && t.Released == t.Release
 	m.Sole = e.sole(t, phase)
-	if end := e.expiry(t, phase, op).Latest; end != lock.Never {
+	if end := e.ledger.EndWithout(op, t).Latest; end != lock.Never {
 		m.Left = max(0, end.Sub(now))
 	}
 	return m

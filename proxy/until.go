@@ -20,7 +20,7 @@ func (e *Engine) listen(in *injection) {
 
 // subject is the lock that an op is about, and its own term of it: 0 if it has none.
 func (e *Engine) subject(op *lock.Op) (lock.LockID, lock.TermID) {
-	if t := e.ledger.Term(op.Term.ID); t != nil && op.Term.ID != 0 {
+	if t := e.ledger.Term(op.Term.ID); t != nil {
 		return t.Lock, t.ID
 	}
 	if op.Key != "" {
@@ -36,7 +36,7 @@ func (e *Engine) heard(c *conn, op *lock.Op, now lock.Instant) {
 	}
 	meant := e.meant(op)
 	for _, in := range e.active {
-		if in.wait != nil && !in.wait.Over() {
+		if in.wait != nil {
 			of, id := e.within(op, in.wait)
 			e.outlived(in, op, of, now)
 			in.wait.Replied(meant, of, id, now)
@@ -57,7 +57,7 @@ func (e *Engine) outlived(in *injection, op *lock.Op, of lock.TermID, now lock.I
 		return
 	}
 	kept := t.Released == nil && (t.Release == nil || t.Release == in.op && in.phase == fault.Before)
-	in.outlived = kept && now >= e.expiry(t, in.phase, in.op).Earliest
+	in.outlived = kept && now >= e.ledger.EndWithout(in.op, t).Earliest
 }
 
 // heardLate tells the gates of an op that a witness told of when its reply had gone on. The ledger makes no term of a
@@ -67,7 +67,7 @@ func (e *Engine) heardLate(op *lock.Op) {
 		return
 	}
 	for _, in := range e.active {
-		if in.wait == nil || in.wait.Over() || op.R <= in.at {
+		if in.wait == nil || op.R <= in.at {
 			continue
 		}
 		of, id := e.within(op, in.wait)
@@ -82,11 +82,8 @@ func (e *Engine) heardLate(op *lock.Op) {
 
 // within returns which term of a wait's lock an op belongs to: the wait's own, another, or none.
 func (e *Engine) within(op *lock.Op, w *fault.Wait) (lock.TermID, lock.LockID) {
-	if op.Term.Of(w.Own()) {
-		return w.Own(), w.Lock()
-	}
 	for _, id := range append([]lock.TermID{op.Term.ID}, op.Term.Within...) {
-		if t := e.ledger.Term(id); id != 0 && t != nil && t.Lock == w.Lock() {
+		if t := e.ledger.Term(id); t != nil && t.Lock == w.Lock() {
 			return id, t.Lock
 		}
 	}
@@ -133,21 +130,13 @@ func (e *Engine) lapse(now lock.Instant) {
 // leaseEnd returns when the lease that a gate still waits for has certainly ended: Never if it waits for none. A
 // renewal that is held moves nothing.
 func (e *Engine) leaseEnd(in *injection) lock.Instant {
-	if in.wait == nil || !in.wait.Waits(fault.LeaseExpired) || in.wait.Hopeless() {
+	if in.wait == nil || !in.wait.Waits(fault.LeaseExpired) {
 		return lock.Never
 	}
 	if t := e.ledger.Term(in.wait.Own()); t != nil {
-		return e.expiry(t, in.phase, in.op).Latest
+		return e.ledger.EndWithout(in.op, t).Latest
 	}
 	return lock.Never
-}
-
-// expiry returns where the lease of a term ends, as of the moment of an op.
-func (e *Engine) expiry(t *lock.Term, phase fault.Phase, op *lock.Op) lock.Interval {
-	if phase == fault.Before {
-		return e.ledger.EndWithout(op, t)
-	}
-	return t.LeaseEnd
 }
 
 // opened has an injection end when everything has come about that its gate waited for. The order is fixed from then
