@@ -154,9 +154,7 @@ func (c *conn) worksElsewhere() bool {
 func (e *Engine) leasesOf(a *Actor, now lock.Instant) lock.Instant {
 	until := lock.Never
 	for _, t := range e.living(a, now) {
-		if end := t.LeaseEnd.Earliest; end != lock.Never {
-			until = min(until, end.Add(-t.Lasts()/5))
-		}
+		until = min(until, t.LeaseEnd.Earliest.Add(-t.Lasts()/5))
 	}
 	return until
 }
