@@ -76,6 +76,21 @@ func TestWhatAGateComesTo(t *testing.T) {
 	}
 }
 
+func TestWhichRunsAreMadeAnew(t *testing.T) {
+	var got gateTally
+	anew := 0
+	for range mostDisturbed + 2 {
+		anew += got.count("another outcome", true)
+	}
+	for _, wrong := range []string{"", "another outcome"} {
+		anew += got.count(wrong, false)
+	}
+	anew += got.count("", true)
+	if anew != mostDisturbed || got.anew != mostDisturbed || got.met != 2 || got.disturbed != mostDisturbed+3 {
+		t.Errorf("%d are run anew, %+v", anew, got)
+	}
+}
+
 func TestWorkersAreSummed(t *testing.T) {
 	const one = `{"name": "a", "writes": 3, "rejected": 1, "sections": [[1.5, 2]]}` + "\n"
 	if got, err := reported("lockfaultd: seed 1\n" + one + one + one + "PASS (exit 0)\n"); err != nil || got.Writes != 9 || got.Rejected != 3 {
