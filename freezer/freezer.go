@@ -135,7 +135,7 @@ func (f *Freezer) liveGuard() (*guardian, error) {
 	}
 	g, err := startGuard(f.options.GuardCommand)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
 	}
 	f.mu.Lock()
 	f.guard = g

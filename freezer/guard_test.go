@@ -1,6 +1,7 @@
 package freezer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -204,6 +205,8 @@ func TestNoGuardNoFreeze(t *testing.T) {
 	if z, err := f.Freeze(t.Context(), lookup(t, f, v.client, v.server), ScopeProcess, time.Minute); err == nil {
 		z.Thaw()
 		t.Fatal("frozen without a guard")
+	} else if !errors.Is(err, ErrGuard) {
+		t.Errorf("got %v, want %v", err, ErrGuard)
 	}
 	if s, err := readStat(v.pid()); err != nil || s.stopped() {
 		t.Errorf("state %c, %v", s.state, err)

@@ -35,7 +35,7 @@ type guardian struct {
 // wait, and may only then rely on dead.
 func startGuard(argv []string) (*guardian, error) {
 	if len(argv) == 0 {
-		return nil, fmt.Errorf("start guard: no command given: %w", ErrGuard)
+		return nil, errors.New("start guard: no command given")
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
