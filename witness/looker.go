@@ -18,6 +18,10 @@ const (
 	waiting  = 256 // questions that may wait for a looker
 	atOnce   = 32  // of them asked in one go
 	mostKeys = 16  // of one question
+
+	// atOneInstant is how many microseconds of the server's clock a look may take. What two say of
+	// when a key ends then differs by less than what a renewal is known by.
+	atOneInstant = 1000
 )
 
 // A question is what a looker is to find out: the states of some keys, as of one
@@ -216,14 +220,15 @@ func (l *looker) enlist(q *question) {
 }
 
 // commands returns those that ask a question: all at one instant, if they are
-// several. db is what is selected before and after.
+// several, and between two looks at the clock, since a server reckons what is left of a
+// lifetime from its clock at the first command or at each. db is what is selected before and after.
 func (l *looker) commands(q *question, db *int) [][][]byte {
 	mark := [][]byte{[]byte("ECHO"), strconv.AppendUint(bytes.Clone(l.mark), q.number.Load(), 10)}
 	if len(q.refs) == 0 {
 		q.commands = [][][]byte{mark}
 		return q.commands
 	}
-	out := append(q.commands[:0], words("MULTI"), words("TIME"))
+	out := append(q.commands[:0], words("TIME"), words("MULTI"))
 	for _, ref := range q.refs {
 		if ref.DB != *db {
 			*db = ref.DB
@@ -231,7 +236,7 @@ func (l *looker) commands(q *question, db *int) [][][]byte {
 		}
 		out = append(out, commandsOn(ref.Key)...)
 	}
-	q.commands = append(out, mark, words("EXEC"))
+	q.commands = append(out, words("TIME"), mark, words("EXEC"))
 	return q.commands
 }
 
@@ -243,14 +248,13 @@ func (l *looker) read(q *question, got []reply) bool {
 		return q.ok
 	}
 	all := got[len(got)-1].list
-	if len(all) != len(got)-2 {
+	if len(all) != len(got)-3 {
 		l.say.lost("look-ups", l.redis.Name, refusal(firstError(got)))
 		return false
 	}
-	seconds, _ := all[0].at(0).integer()
-	micros, _ := all[0].at(1).integer()
-	q.at = seconds*1e6 + micros
-	all, q.ok = all[1:], true
+	began := instant(&got[0])
+	q.at = instant(&all[len(all)-2])
+	q.ok = began <= q.at && q.at-began <= atOneInstant
 	names := q.commands[2:]
 	for _, ref := range q.refs {
 		if string(names[0][0]) == "SELECT" {
@@ -262,6 +266,13 @@ func (l *looker) read(q *question, got []reply) bool {
 		all, names = all[perKey:], names[perKey:]
 	}
 	return true
+}
+
+// instant reads the reply to TIME, in Unix microseconds.
+func instant(r *reply) int64 {
+	seconds, _ := r.at(0).integer()
+	micros, _ := r.at(1).integer()
+	return seconds*1e6 + micros
 }
 
 func firstError(got []reply) string {
