@@ -198,7 +198,6 @@ func (e *Engine) passes(s *settling, t *turn, why string, now lock.Instant) {
 func (e *Engine) nextTurn() lock.Instant {
 	next := lock.Never
 	for _, s := range e.settlings {
-		next = min(next, s.until)
 		for _, t := range s.turns {
 			if !t.over {
 				next = min(next, t.limit.at)
@@ -210,7 +209,7 @@ func (e *Engine) nextTurn() lock.Instant {
 
 // settled ends what the answer of a held op ends.
 func (e *Engine) settled(op *lock.Op, now lock.Instant) {
-	e.unsettle("", now, func(s *settling) bool { return s.in.op == op && s.in.phase == fault.Before })
+	e.unsettle("", now, func(s *settling) bool { return s.in.op == op })
 }
 
 // unsettle lets go those who wait for certain injections.

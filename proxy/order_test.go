@@ -199,7 +199,13 @@ func TestTheEndOfAnOrder(t *testing.T) {
 			if g == nil || !again || g.Opened() {
 				t.Fatal("it does not wait")
 			}
+			for len(s.Wake()) > 0 {
+				<-s.Wake()
+			}
 			tt.end(s, op)
+			if len(s.Wake()) == 0 {
+				t.Error("nobody is woken to record it")
+			}
 			turns := s.Turns()
 			if !g.Opened() || len(turns) != 1 || turns[0].Op != waiting.Seq || turns[0].Session != 5 || turns[0].At != 30 || turns[0].Cut != tt.cut || turns[0].Actor != s.conns[5].actor.Label {
 				t.Fatalf("opened %v, %+v", g.Opened(), turns)
