@@ -276,6 +276,17 @@ func TestASessionsLockGoesOn(t *testing.T) {
 	}
 }
 
+// A lease that is a row of Postgres is renewed on whatever connection: the one on which it was taken waits like others.
+func TestTheConnectionOfALeaseRowWaits(t *testing.T) {
+	s := held(t, untilGo, statement(1, lock.Write, "counter"))
+	taken := grant(3, "lease:jobs:1")
+	taken.Proto, taken.Verb, taken.NX = lock.Postgres, "INSERT", false
+	s.do(taken, 15)
+	if s.Signal("go", 20); !s.asks(statement(3, lock.Write, "t"), 30) {
+		t.Error("it goes on")
+	}
+}
+
 // An after-gate's op has its answer: nobody waits for a lock by it.
 func TestAnAnsweredAcquireWaitsForNobody(t *testing.T) {
 	e := engine(t, "stall-after", "acquire(other)#1=until:signal:go")
