@@ -25,14 +25,15 @@ const (
 	tcpListen      = 10
 )
 
-// socket is what the kernel says of one TCP socket.
+// socket is what the kernel says of one socket.
 type socket struct {
 	local, remote netip.AddrPort
 	state         uint8
 	inode         uint32
-	unread        uint32 // bytes in its receive queue
-	cgroup        uint64 // v2 cgroup at the time of socket(); 0 unknown, 1 the root
-	again         question
+	unread        uint32                 // bytes in its receive queue
+	cgroup        uint64                 // v2 cgroup at the time of socket(); 0 unknown, 1 the root
+	maker         int                    // the process that is known to have connected it, whoever has it now; 0: not known
+	again         func() (socket, error) // asks once more where it was found; may be nil
 }
 
 // diag asks the kernel for sockets by their exact addresses. Its netlink socket
@@ -92,7 +93,7 @@ func (q question) ask() (socket, error) {
 	case !s.connects(q.local, q.remote):
 		return socket{}, ErrNoConnection
 	}
-	s.again = q
+	s.again = q.ask
 	return s, nil
 }
 
@@ -157,29 +158,35 @@ func (d *diag) listener(addr netip.AddrPort) (uint32, error) {
 }
 
 func (d *diag) ask(local, remote netip.AddrPort, device uint32) (socket, error) {
-	m := netlink.Message{
-		Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request},
-		Data:   request(local, remote, device),
+	answer, err := d.put(request(local, remote, device))
+	if err != nil {
+		return socket{}, err
 	}
+	return parseAnswer(answer)
+}
+
+// put asks one question, which has one answer.
+func (d *diag) put(request []byte) (answer []byte, err error) {
+	m := netlink.Message{Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request}, Data: request}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return socket{}, fs.ErrClosed
+		return nil, fs.ErrClosed
 	}
 	if d.conn == nil {
 		if err := d.open(); err != nil {
-			return socket{}, err
+			return nil, err
 		}
 	}
 	answers, err := d.conn.Execute(m)
 	if err != nil {
 		d.forget(err)
-		return socket{}, err
+		return nil, err
 	}
 	if len(answers) != 1 {
-		return socket{}, fmt.Errorf("%d answers to one question", len(answers))
+		return nil, fmt.Errorf("%d answers to one question", len(answers))
 	}
-	return parseAnswer(answers[0].Data)
+	return answers[0].Data, nil
 }
 
 // forget drops a netlink socket whose next answer might belong to a question

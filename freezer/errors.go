@@ -8,7 +8,7 @@ import (
 // The errors of a look-up and of a freeze that callers tell apart. A
 // [*NoHolder] and a [*Refusal] are the others.
 var (
-	// ErrNoAddress: the connection has no IP address, as over a Unix socket.
+	// ErrNoAddress: the connection has no IP address.
 	ErrNoAddress = errors.New("the client has no IP address, so its process cannot be found")
 	// ErrNoConnection: no network namespace of this host that can be asked knows such
 	// an established connection. The client is gone, or elsewhere, or behind address translation.

@@ -53,7 +53,7 @@ type Frozen struct {
 // or which thread did not stop within two seconds, and its state.
 func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Duration) (*Frozen, error) {
 	if max <= 0 {
-		return nil, fmt.Errorf("freeze %s: maximum of %s, expected more than none", o.Client, max)
+		return nil, fmt.Errorf("freeze: maximum of %s, expected more than none", max)
 	}
 	ps, err := o.holders()
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Du
 	if errors.Is(err, errChanged) || errors.Is(err, ErrGone) {
 		// Somebody else holds the connection than at the look-up: once more.
 		var now *Owner
-		if now, err = f.lookup(ctx, o.Client, o.Server, true); err != nil {
+		if now, err = f.lookup(ctx, o.of, true); err != nil {
 			return nil, err
 		}
 		defer now.Close()
@@ -101,9 +101,9 @@ func (f *Freezer) freeze(ctx context.Context, o *Owner, ps []Process, scope Scop
 		return z, nil
 	}
 	if left := z.end(""); left != nil {
-		return nil, fmt.Errorf("freeze %s of %s: %v: %w", scope, o.Client, err, left)
+		return nil, fmt.Errorf("freeze %s of %s: %v: %w", scope, o.of, err, left)
 	}
-	return nil, fmt.Errorf("freeze %s of %s: %w", scope, o.Client, err)
+	return nil, fmt.Errorf("freeze %s of %s: %w", scope, o.of, err)
 }
 
 // begin takes every step to the confirmed freeze. Whoever wants to end it

@@ -17,15 +17,33 @@ import (
 // change; Close gives its handles back. What it says was true when it was
 // looked up, and Freeze makes sure of it again.
 type Owner struct {
-	Client, Server netip.AddrPort
-	Processes      []Process // every holder found, the lowest pid first
-	Cgroup         string    // of the first holder, as Freeze would take it; "" where it has none of its own
-	Inode          uint32    // of the socket
+	Processes []Process // every holder found, the lowest pid first
+	Cgroup    string    // of the first holder, as Freeze would take it; "" where it has none of its own
+	Inode     uint32    // of the socket
 
 	freezer *Freezer
+	of      connection
 	mu      sync.Mutex
-	again   question // that finds the socket
+	again   func() (socket, error) // finds the socket where it was
 	closed  bool
+}
+
+// A connection is one whose client is looked for.
+type connection interface {
+	String() string
+	find(f *Freezer) (socket, error)
+}
+
+// addresses are those of a connection, as its client has them.
+type addresses struct{ client, server netip.AddrPort }
+
+func (a addresses) String() string { return fmt.Sprintf("%s to %s", a.client, a.server) }
+
+func (a addresses) find(f *Freezer) (socket, error) {
+	if a.client.Addr().Unmap().Is4() != a.server.Addr().Unmap().Is4() {
+		return socket{}, ErrNoConnection
+	}
+	return f.find(a.client, a.server)
 }
 
 // Close releases the pidfds. It is idempotent. A Frozen keeps its own.
@@ -44,7 +62,7 @@ func (o *Owner) holders() ([]Process, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed || len(o.Processes) == 0 {
-		return nil, fmt.Errorf("owner of %s: %w", o.Client, ErrClosed)
+		return nil, fmt.Errorf("owner of a connection: %w", ErrClosed)
 	}
 	return dupAll(o.Processes)
 }
@@ -62,27 +80,24 @@ func (o *Owner) holders() ([]Process, error) {
 //
 // Errors: [ErrNoAddress], [ErrNoConnection], [ErrAmbiguous], [*NoHolder], or the system's.
 func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*Owner, error) {
-	return f.lookup(ctx, client, server, false)
-}
-
-// lookup is Lookup; with anew, it takes nothing of an earlier one for granted.
-func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, anew bool) (*Owner, error) {
 	if !client.IsValid() || !server.IsValid() {
 		return nil, ErrNoAddress
 	}
-	if client.Addr().Unmap().Is4() != server.Addr().Unmap().Is4() {
-		return nil, fmt.Errorf("look up %s to %s: %w", client, server, ErrNoConnection)
-	}
-	s, err := f.find(client, server)
+	return f.lookup(ctx, addresses{client, server}, false)
+}
+
+// lookup finds the owner; with anew, it takes nothing of an earlier look-up for granted.
+func (f *Freezer) lookup(ctx context.Context, of connection, anew bool) (*Owner, error) {
+	s, err := of.find(f)
 	if err != nil {
-		return nil, fmt.Errorf("look up %s to %s: %w", client, server, err)
+		return nil, fmt.Errorf("look up %s: %w", of, err)
 	}
 	ps, err := f.search(ctx, s, anew)
 	if err != nil {
-		return nil, fmt.Errorf("look up %s to %s: %w", client, server, err)
+		return nil, fmt.Errorf("look up %s: %w", of, err)
 	}
 	f.remember(ps)
-	o := &Owner{Client: client, Server: server, Processes: ps, Inode: s.inode, freezer: f, again: s.again}
+	o := &Owner{Processes: ps, Inode: s.inode, freezer: f, of: of, again: s.again}
 	if g, err := f.mounts.cgroupOf(ps[0].PID); err == nil {
 		o.Cgroup = g.dir
 	}
@@ -93,14 +108,14 @@ func (f *Freezer) lookup(ctx context.Context, client, server netip.AddrPort, ane
 // found last.
 func (o *Owner) Unread() (int, error) {
 	o.mu.Lock()
-	q := o.again
+	again := o.again
 	o.mu.Unlock()
-	s, err := q.ask()
+	s, err := again()
 	if errors.Is(err, fs.ErrClosed) { // the namespace was let go of
-		s, err = o.freezer.find(o.Client, o.Server)
+		s, err = o.of.find(o.freezer)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look into %s to %s: %w", o.Client, o.Server, err)
+		return 0, fmt.Errorf("look into %s: %w", o.of, err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,13 +159,14 @@ func (h *hunt) read(ctx context.Context, s socket, recent []int) error {
 		h.take(pid, link)
 		h.seen[pid] = len(h.found) > 0
 	}
+	h.look(ctx, []int{s.maker})
 	h.look(ctx, h.freezer.mounts.members(s.cgroup))
 	h.look(ctx, recent)
 	if len(h.found) > 0 {
 		return nil
 	}
-	if s.again.of != nil { // who has closed it meanwhile is not worth the rest
-		if _, err := s.again.ask(); errors.Is(err, ErrNoConnection) {
+	if s.again != nil { // who has closed it meanwhile is not worth the rest
+		if _, err := s.again(); errors.Is(err, ErrNoConnection) {
 			return err
 		}
 	}

@@ -32,17 +32,18 @@ const watchdog = 10 * time.Second
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		roles := map[string]func(args []string) error{
-			"guard":  func([]string) error { return RunGuard() },
-			"victim": victimRole,
-			"daemon": daemonRole,
-			"holder": func([]string) error { return waitForEnd() },
-			"server": serverRole,
-			"parent": parentRole,
-			"churn":  churnRole,
-			"loop":   loopRole,
-			"brood":  broodRole,
-			"cycle":  cycleRole,
-			"crowd":  crowdRole,
+			"guard":   func([]string) error { return RunGuard() },
+			"victim":  victimRole,
+			"daemon":  daemonRole,
+			"holder":  func([]string) error { return waitForEnd() },
+			"server":  serverRole,
+			"parent":  parentRole,
+			"churn":   churnRole,
+			"loop":    loopRole,
+			"connect": connectRole,
+			"brood":   broodRole,
+			"cycle":   cycleRole,
+			"crowd":   crowdRole,
 		}
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {
@@ -67,7 +68,7 @@ func waitForEnd() error {
 // deviceEnv names the device that a victim binds its socket to.
 const deviceEnv = "LOCKFAULT_TEST_DEVICE"
 
-// victimRole connects (addr "-": not at all), counts in every thread into a
+// victimRole connects (addr "-": not at all; "unix:PATH": to a Unix socket), counts in every thread into a
 // file that the test reads, and starts the children that it is told to.
 func victimRole(args []string) error {
 	addr, stamp, threads := args[0], args[1], args[2]
@@ -80,7 +81,11 @@ func victimRole(args []string) error {
 			}
 			d.SetMultipathTCP(false)
 		}
-		c, err := d.Dial("tcp", addr)
+		network := "tcp"
+		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+			network, addr = "unix", path
+		}
+		c, err := d.Dial(network, addr)
 		if err != nil {
 			return err
 		}
@@ -206,6 +211,21 @@ func churnRole(args []string) error {
 			return err
 		}
 	}
+}
+
+// connectRole connects to a Unix socket, gives the connection to a child, and ends.
+func connectRole(args []string) error {
+	c, err := net.Dial("unix", args[0])
+	if err != nil {
+		return err
+	}
+	file, err := c.(*net.UnixConn).File()
+	if err != nil {
+		return err
+	}
+	heir := exec.Command("/proc/self/exe", "holder")
+	heir.Stdin, heir.Stdout, heir.ExtraFiles = os.Stdin, os.Stdout, []*os.File{file}
+	return heir.Start()
 }
 
 // parentRole has the connection as descriptor 3, and gives it to a child when

@@ -66,8 +66,11 @@ func polled(c syscall.Conn, events int16) bool {
 }
 
 // told reports whether a connection was reset and somebody has been told so,
-// which happens once.
+// which happens once. A Unix socket that was closed reads like that, and there are no resets of one.
 func told(c net.Conn) bool {
+	if _, ok := transport(c).(*net.UnixConn); ok {
+		return false
+	}
 	sc, ok := transport(c).(syscall.Conn)
 	return ok && polled(sc, unix.POLLHUP) && !polled(sc, unix.POLLERR)
 }
@@ -83,7 +86,8 @@ func unheard(c syscall.Conn) bool {
 	err = raw.Control(func(fd uintptr) {
 		waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
 		info, err2 := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		found = err == nil && err2 == nil && waiting > 0 && info.State != tcpClosed
+		isTCP := err2 != unix.EOPNOTSUPP // as of a Unix socket
+		found = err == nil && waiting > 0 && (!isTCP || err2 == nil && info.State != tcpClosed)
 	})
 	return found && err == nil
 }

@@ -218,7 +218,17 @@ func (s *Server) end(d *driver) {
 	s.Log.Debug("session ended", "session", d.conn.id)
 }
 
+// A PeerFinder is a Freezer that can find the client of a Unix socket, which has no address.
+type PeerFinder interface {
+	LookupPeer(ctx context.Context, c syscall.Conn) *Owner
+}
+
 func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {
+	if u, ok := c.(*net.UnixConn); ok {
+		if f, ok := s.Freezer.(PeerFinder); ok {
+			return f.LookupPeer(ctx, u)
+		}
+	}
 	return s.Freezer.Lookup(ctx, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
 }
 

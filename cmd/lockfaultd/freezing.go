@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
@@ -61,8 +62,18 @@ func (s *setup) freezes() bool {
 
 // Lookup implements proxy.Freezer.
 func (f *freezing) Lookup(ctx context.Context, client, server netip.AddrPort) *proxy.Owner {
-	address := client.Addr().Unmap().String()
 	o, err := f.freezer.Lookup(ctx, client, server)
+	return f.found(client.Addr().Unmap().String(), o, err)
+}
+
+// LookupPeer implements proxy.PeerFinder.
+func (f *freezing) LookupPeer(ctx context.Context, c syscall.Conn) *proxy.Owner {
+	o, err := f.freezer.LookupPeer(ctx, c)
+	return f.found("unix", o, err)
+}
+
+// found tells the proxy of the owner of a connection from an address, or why there is none.
+func (f *freezing) found(address string, o *freezer.Owner, err error) *proxy.Owner {
 	if err != nil {
 		return &proxy.Owner{Address: address, Reason: err.Error()}
 	}

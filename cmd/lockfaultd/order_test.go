@@ -29,7 +29,11 @@ const freezes = 300
 // impatient is a client that, the moment it hears a grant, sends its next
 // command. It is this test's binary in a process of its own.
 func impatient(address string, n int) error {
-	c, err := net.Dial("tcp", address)
+	network := "tcp"
+	if path, ok := config.UnixPath(address); ok {
+		network, address = "unix", path
+	}
+	c, err := net.Dial(network, address)
 	if err != nil {
 		return err
 	}
@@ -53,8 +57,24 @@ func TestFreezeIsConfirmedBeforeTheReplyGoes(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("freezing takes root")
 	}
+	freezesBeforeReplies(t, "127.0.0.1:0")
+}
+
+// The client of a Unix socket has no address, and is frozen all the same.
+func TestFreezeOfUnixClients(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("freezing takes root")
+	}
+	h := freezesBeforeReplies(t, "unix:"+filepath.Join(t.TempDir(), "redis.sock"))
+	if len(h.Actors) != 1 || h.Actors[0].PID == 0 || h.Actors[0].Address != "unix" {
+		t.Errorf("actors %+v", h.Actors)
+	}
+}
+
+func freezesBeforeReplies(t *testing.T, listens string) *history.History {
+	t.Helper()
 	redis := testbed.Redis(t)
-	h := serveOnce(t, redis.Addr(), "freeze-after", "SETNX=1ms", func(address string) {
+	h := serveOnceAt(t, listens, redis.Addr(), "freeze-after", "SETNX=1ms", func(address string) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "LOCKFAULT_CLIENT="+address)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -76,18 +96,24 @@ func TestFreezeIsConfirmedBeforeTheReplyGoes(t *testing.T) {
 			t.Errorf("injection %d: the client's next command came %v after the freeze, which lasted %v", in.ID, op.A.Sub(in.Confirmed), in.For)
 		}
 	}
+	return h
 }
 
 // serveOnce proxies a Redis under one rule while use works, and returns the
 // history.
 func serveOnce(t *testing.T, upstream, flag, rule string, use func(address string)) *history.History {
 	t.Helper()
+	return serveOnceAt(t, "127.0.0.1:0", upstream, flag, rule, use)
+}
+
+func serveOnceAt(t *testing.T, listens, upstream, flag, rule string, use func(address string)) *history.History {
+	t.Helper()
 	r, err := fault.Parse(flag, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "history.jsonl")
-	e, err := listen(config.Proxy{Name: "redis", Protocol: lock.Redis, Listen: "127.0.0.1:0", Upstream: upstream})
+	e, err := listen(config.Proxy{Name: "redis", Protocol: lock.Redis, Listen: listens, Upstream: upstream})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +123,7 @@ func serveOnce(t *testing.T, upstream, flag, rule string, use func(address strin
 		t.Fatal(err)
 	}
 	d.accept([]endpoint{e})
-	use(e.ln.Addr().String())
+	use(e.address())
 	d.linger(t.Context(), lingering)
 	if err := d.close(); err != nil {
 		t.Fatal(err)
@@ -112,6 +138,42 @@ func serveOnce(t *testing.T, upstream, flag, rule string, use func(address strin
 		t.Fatal(err)
 	}
 	return h
+}
+
+// libpq and its like look for a socket of this name where a host begins with a slash.
+func TestPostgresOnUnixSocket(t *testing.T) {
+	postgres := testbed.Postgres(t)
+	dir := t.TempDir()
+	e, err := listen(config.Proxy{Name: "postgres", Protocol: lock.Postgres, Listen: "unix:" + filepath.Join(dir, ".s.PGSQL.5432"), Upstream: postgres.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDaemon(&setup{seed: 1}, nil, "", proxy.Wait, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.accept([]endpoint{e})
+	defer d.close()
+	conf, err := pgx.ParseConfig(postgres.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf.Host, conf.Port, conf.Fallbacks = dir, 5432, nil
+	c, err := pgx.ConnectConfig(t.Context(), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := c.QueryRow(t.Context(), "SELECT 41 + 1").Scan(&n); n != 42 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	d.linger(t.Context(), lingering)
+	if n := d.server.Live(); n != 0 {
+		t.Errorf("%d sessions are open after their clients have gone", n)
+	}
 }
 
 // A client that sends what no Postgres takes harms nobody but itself.

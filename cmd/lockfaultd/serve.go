@@ -56,7 +56,7 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	d.accept(list)
 	for _, e := range list {
-		fmt.Fprintf(stderr, "lockfaultd: %s %s%s -> %s%s\n", e.proxy.Protocol, e.ln.Addr(), secured(e.proxy.TLS.Client), e.proxy.Upstream, secured(e.proxy.TLS.Upstream))
+		fmt.Fprintf(stderr, "lockfaultd: %s %s%s -> %s%s\n", e.proxy.Protocol, e.address(), secured(e.proxy.TLS.Client), e.proxy.Upstream, secured(e.proxy.TLS.Upstream))
 	}
 	d.announceAdmin(stderr)
 	announceRules(stderr, s)

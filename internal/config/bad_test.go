@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
@@ -172,31 +173,36 @@ func TestErrorShowsTheLines(t *testing.T) {
 func TestProxyFlag(t *testing.T) {
 	const form = "expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379"
 	for text, want := range map[string]string{
-		"127.0.0.1:16379=127.0.0.1:6379":          "127.0.0.1:16379 127.0.0.1:6379 plaintext",
-		":0=redis:6379":                           ":0 redis:6379 plaintext",
-		"[::1]:1=[::1]:2":                         "[::1]:1 [::1]:2 plaintext",
-		"a:1=redis://b:2":                         "a:1 b:2 plaintext",
-		"a:1=rediss://b:2":                        "a:1 b:2 TLS verify-full b",
-		"a:1=rediss://b:2?ssl_cert_reqs=none":     "a:1 b:2 TLS require b",
-		"a:1=rediss://b:2?skip_verify=true":       "a:1 b:2 TLS require b",
-		"a:1=rediss://b:2?ssl_check_hostname=0":   "a:1 b:2 TLS verify-ca b",
-		"127.0.0.1:16379":                         "127.0.0.1:16379: " + form,
-		"16379=127.0.0.1:6379":                    "16379=127.0.0.1:6379: listen address: expected HOST:PORT, found 16379",
-		"a:1=b":                                   "a:1=b: upstream address: expected HOST:PORT, found b",
-		"a:1=b:0":                                 "a:1=b:0: upstream address: expected a host and a port to connect to, found b:0",
-		"a:x=b:1":                                 "a:x=b:1: listen address: expected a port from 0 to 65535, found x",
-		"":                                        `"": ` + form,
-		"a:1=rediss://b":                          "a:1=rediss://b: upstream address: expected HOST:PORT, found b",
-		"a:1=rediss://u:pw@b:2":                   "a:1=rediss://...@b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found rediss://...@b:2",
-		"a:1=postgres://b:2":                      "a:1=postgres://b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found postgres://b:2",
-		"a:1=rediss://b:2?db=3":                   "a:1=rediss://b:2?db=3: upstream address: unknown option db, expected rediss://HOST:PORT?ssl_ca_certs=FILE",
-		"a:1=b:2?ssl_ca_certs=c":                  "a:1=b:2?ssl_ca_certs=c: upstream address: options need rediss://, expected rediss://HOST:PORT?ssl_ca_certs=FILE, found b:2?ssl_ca_certs=c",
-		"a:1=redis://b:2?ssl_ca_certs=c":          "a:1=redis://b:2?ssl_ca_certs=c: upstream address: the option ssl_ca_certs needs rediss:// rather than redis://",
-		"a:1=redis://b:2?db=3":                    "a:1=redis://b:2?db=3: upstream address: unknown option db, expected rediss://HOST:PORT?ssl_ca_certs=FILE",
-		"a:1=rediss://b:2?ssl_cert_reqs=bogus":    "a:1=rediss://b:2?ssl_cert_reqs=bogus: upstream address: ssl_cert_reqs=bogus: expected one of required, cert_required, 2, optional, cert_optional, 1, none, cert_none, 0",
-		"a:1=rediss://b:2?skip_verify=yes":        "a:1=rediss://b:2?skip_verify=yes: upstream address: skip_verify=yes: expected one of true, 1, false, 0",
-		"a:1=rediss://b:2?ssl_ca_path=/x":         "a:1=rediss://b:2?ssl_ca_path=/x: upstream address: the option ssl_ca_path cannot be kept, expected ssl_cert_reqs, ssl_check_hostname, ssl_ca_certs, ssl_certfile or ssl_keyfile",
-		"a:1=rediss://b:2?ssl_ca_certs=/none.pem": "a:1=rediss://b:2?ssl_ca_certs=/none.pem: upstream TLS: ssl_ca_certs: open /none.pem: no such file or directory",
+		"127.0.0.1:16379=127.0.0.1:6379":            "127.0.0.1:16379 127.0.0.1:6379 plaintext",
+		":0=redis:6379":                             ":0 redis:6379 plaintext",
+		"[::1]:1=[::1]:2":                           "[::1]:1 [::1]:2 plaintext",
+		"a:1=redis://b:2":                           "a:1 b:2 plaintext",
+		"a:1=rediss://b:2":                          "a:1 b:2 TLS verify-full b",
+		"a:1=rediss://b:2?ssl_cert_reqs=none":       "a:1 b:2 TLS require b",
+		"a:1=rediss://b:2?skip_verify=true":         "a:1 b:2 TLS require b",
+		"a:1=rediss://b:2?ssl_check_hostname=0":     "a:1 b:2 TLS verify-ca b",
+		"127.0.0.1:16379":                           "127.0.0.1:16379: " + form,
+		"16379=127.0.0.1:6379":                      "16379=127.0.0.1:6379: listen address: expected HOST:PORT, found 16379",
+		"unix:/run/r.sock=b:2":                      "unix:/run/r.sock b:2 plaintext",
+		"unix:@name=b:2":                            "unix:@name b:2 plaintext",
+		"unix:=b:2":                                 "unix:=b:2: listen address: expected unix:PATH, such as unix:/run/lockfaultd/redis.sock, found no path",
+		"unix:" + strings.Repeat("x", 108) + "=b:2": "unix:" + strings.Repeat("x", 108) + "=b:2: listen address: expected a path of at most 107 bytes, found one of 108",
+		"a:1=unix:/run/r.sock":                      "a:1=unix:/run/r.sock: upstream address: expected a port from 0 to 65535, found /run/r.sock",
+		"a:1=b":                                     "a:1=b: upstream address: expected HOST:PORT, found b",
+		"a:1=b:0":                                   "a:1=b:0: upstream address: expected a host and a port to connect to, found b:0",
+		"a:x=b:1":                                   "a:x=b:1: listen address: expected a port from 0 to 65535, found x",
+		"":                                          `"": ` + form,
+		"a:1=rediss://b":                            "a:1=rediss://b: upstream address: expected HOST:PORT, found b",
+		"a:1=rediss://u:pw@b:2":                     "a:1=rediss://...@b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found rediss://...@b:2",
+		"a:1=postgres://b:2":                        "a:1=postgres://b:2: upstream address: expected HOST:PORT or rediss://HOST:PORT?ssl_ca_certs=FILE, found postgres://b:2",
+		"a:1=rediss://b:2?db=3":                     "a:1=rediss://b:2?db=3: upstream address: unknown option db, expected rediss://HOST:PORT?ssl_ca_certs=FILE",
+		"a:1=b:2?ssl_ca_certs=c":                    "a:1=b:2?ssl_ca_certs=c: upstream address: options need rediss://, expected rediss://HOST:PORT?ssl_ca_certs=FILE, found b:2?ssl_ca_certs=c",
+		"a:1=redis://b:2?ssl_ca_certs=c":            "a:1=redis://b:2?ssl_ca_certs=c: upstream address: the option ssl_ca_certs needs rediss:// rather than redis://",
+		"a:1=redis://b:2?db=3":                      "a:1=redis://b:2?db=3: upstream address: unknown option db, expected rediss://HOST:PORT?ssl_ca_certs=FILE",
+		"a:1=rediss://b:2?ssl_cert_reqs=bogus":      "a:1=rediss://b:2?ssl_cert_reqs=bogus: upstream address: ssl_cert_reqs=bogus: expected one of required, cert_required, 2, optional, cert_optional, 1, none, cert_none, 0",
+		"a:1=rediss://b:2?skip_verify=yes":          "a:1=rediss://b:2?skip_verify=yes: upstream address: skip_verify=yes: expected one of true, 1, false, 0",
+		"a:1=rediss://b:2?ssl_ca_path=/x":           "a:1=rediss://b:2?ssl_ca_path=/x: upstream address: the option ssl_ca_path cannot be kept, expected ssl_cert_reqs, ssl_check_hostname, ssl_ca_certs, ssl_certfile or ssl_keyfile",
+		"a:1=rediss://b:2?ssl_ca_certs=/none.pem":   "a:1=rediss://b:2?ssl_ca_certs=/none.pem: upstream TLS: ssl_ca_certs: open /none.pem: no such file or directory",
 	} {
 		if got := flagged(ParseProxyFlag(lock.Redis, text)); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", text, got, want)

@@ -20,7 +20,7 @@ type Config struct {
 	Witness    string // one of Witnesses; "" where the file does not say
 }
 
-// A Proxy is one way through the daemon. The addresses are HOST:PORT.
+// A Proxy is one way through the daemon. The addresses are HOST:PORT; Listen may be unix:PATH.
 type Proxy struct {
 	Name     string
 	Protocol lock.Protocol
@@ -144,7 +144,11 @@ func (r *reader) address(m mapping, field string) string {
 		return ""
 	}
 	s := r.scalar(n)
-	if err := checkAddress(s, field == "upstream"); err != nil {
+	check := checkListen
+	if field == "upstream" {
+		check = func(s string) error { return checkAddress(s, true) }
+	}
+	if err := check(s); err != nil {
 		r.fail(n, "%s", err)
 		r.hide(s)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -9,14 +10,14 @@ import (
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
-// ParseProxyFlag reads LISTEN=UPSTREAM, both HOST:PORT; the upstream may be a
-// URL with options about TLS. The name is the flag's to say.
+// ParseProxyFlag reads LISTEN=UPSTREAM, both HOST:PORT; to listen there is unix:PATH as well, and the upstream may
+// be a URL with options about TLS. The name is the flag's to say.
 func ParseProxyFlag(p lock.Protocol, text string) (Proxy, error) {
 	listen, to, ok := strings.Cut(text, "=")
 	if !ok {
 		return Proxy{}, fmt.Errorf("%s: expected LISTEN=UPSTREAM, such as 127.0.0.1:16379=127.0.0.1:6379", showAddress(text))
 	}
-	if err := checkAddress(listen, false); err != nil {
+	if err := checkListen(listen); err != nil {
 		return Proxy{}, fmt.Errorf("%s: listen address: %w", showAddress(text), err)
 	}
 	address, leg, err := upstream(p, to)
@@ -28,6 +29,26 @@ func ParseProxyFlag(p lock.Protocol, text string) (Proxy, error) {
 		return Proxy{}, fmt.Errorf("%s: upstream TLS: %w", showAddress(text), err)
 	}
 	return Proxy{Protocol: p, Listen: listen, Upstream: address, TLS: TLS{Upstream: conf, Direct: leg.Direct}}, nil
+}
+
+// mostPath is the longest path of a Unix socket.
+const mostPath = 107
+
+// UnixPath returns the path of an address of the form unix:PATH. A path that begins with @ is a name without a file.
+func UnixPath(listen string) (string, bool) { return strings.CutPrefix(listen, "unix:") }
+
+// checkListen accepts where a proxy may listen: HOST:PORT or unix:PATH.
+func checkListen(s string) error {
+	path, ok := UnixPath(s)
+	switch {
+	case !ok:
+		return checkAddress(s, false)
+	case path == "" || path == "@":
+		return errors.New("expected unix:PATH, such as unix:/run/lockfaultd/redis.sock, found no path")
+	case len(path) > mostPath:
+		return fmt.Errorf("expected a path of at most %d bytes, found one of %d", mostPath, len(path))
+	}
+	return nil
 }
 
 // checkAddress accepts HOST:PORT. Port 0 is for listening only, and means any
