@@ -34,14 +34,30 @@ type connection interface {
 	find(f *Freezer) (socket, error)
 }
 
+// LookupRelayed finds the processes that hold the client's end of a connection to a relay, by the addresses that the
+// relay tells. They may be of any network namespace of this host, even if they are loopback ones. The caller closes the
+// Owner. Errors are those of [Freezer.Lookup].
+func (f *Freezer) LookupRelayed(ctx context.Context, client, server netip.AddrPort) (*Owner, error) {
+	if !client.IsValid() || !server.IsValid() {
+		return nil, ErrNoAddress
+	}
+	return f.lookup(ctx, addresses{client, server, true}, false)
+}
+
 // addresses are those of a connection, as its client has them.
-type addresses struct{ client, server netip.AddrPort }
+type addresses struct {
+	client, server netip.AddrPort
+	relayed        bool // to a relay, which may be in any network namespace
+}
 
 func (a addresses) String() string { return fmt.Sprintf("%s to %s", a.client, a.server) }
 
 func (a addresses) find(f *Freezer) (socket, error) {
 	if a.client.Addr().Unmap().Is4() != a.server.Addr().Unmap().Is4() {
 		return socket{}, ErrNoConnection
+	}
+	if a.relayed {
+		return f.findAnywhere(a.client, a.server)
 	}
 	return f.find(a.client, a.server)
 }
@@ -83,7 +99,7 @@ func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*O
 	if !client.IsValid() || !server.IsValid() {
 		return nil, ErrNoAddress
 	}
-	return f.lookup(ctx, addresses{client, server}, false)
+	return f.lookup(ctx, addresses{client: client, server: server}, false)
 }
 
 // lookup finds the owner; with anew, it takes nothing of an earlier look-up for granted.

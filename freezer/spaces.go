@@ -163,6 +163,25 @@ func (f *Freezer) find(client, server netip.AddrPort) (socket, error) {
 	return f.spaces.find(client, server)
 }
 
+// findAnywhere looks for it in each of them, this one included. Loopback addresses mean another machine in each, and
+// nobody says in which.
+func (f *Freezer) findAnywhere(client, server netip.AddrPort) (socket, error) {
+	here, err := f.diag.connection(client, server)
+	if err != nil && !errors.Is(err, ErrNoConnection) {
+		return socket{}, err
+	}
+	there, terr := f.spaces.find(client, server)
+	switch {
+	case err != nil:
+		return there, terr
+	case errors.Is(terr, ErrNoConnection):
+		return here, nil
+	case terr != nil:
+		return socket{}, terr
+	}
+	return socket{}, ErrAmbiguous
+}
+
 // find returns the one socket of these addresses that any of the namespaces has. Where one of them could not be asked,
 // nobody knows whether another is meant.
 func (s *spaces) find(client, server netip.AddrPort) (socket, error) {

@@ -162,6 +162,44 @@ func TestLookupInSeveralNamespaces(t *testing.T) {
 	}
 }
 
+// What a relay tells may be an address that means another machine in each namespace.
+func TestLookupRelayed(t *testing.T) {
+	f := newFreezer(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := 20000 + os.Getpid()%10000
+	client, server := fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", port+1)
+	find := func() (*Owner, error) {
+		return f.LookupRelayed(t.Context(), netip.MustParseAddrPort(client), netip.MustParseAddrPort(server))
+	}
+	_, in := newSpace(t)
+	c, _ := start(t, nil, nil, in(exe, "loop", server, client)...)
+	o, err := find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if got := pidsOf(o.Processes); !slices.Equal(got, []int{c.pid()}) {
+		t.Errorf("holders %v, expected %d", got, c.pid())
+	}
+	if err := f.Check(o, ScopeProcess); err != nil {
+		t.Error(err)
+	}
+	here, _ := start(t, nil, nil, self("loop", server, client)...)
+	if o, err := find(); !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("owner %+v, %v; expected none of two", o, err)
+	}
+	c.kill()
+	if o, err = find(); err != nil || !slices.Equal(pidsOf(o.Processes), []int{here.pid()}) {
+		t.Errorf("owner %+v, %v; expected the one here, %d", o, err, here.pid())
+	}
+	if _, err := f.LookupRelayed(t.Context(), netip.AddrPort{}, netip.AddrPort{}); !errors.Is(err, ErrNoAddress) {
+		t.Errorf("without addresses: %v", err)
+	}
+}
+
 // A namespace in which nobody lives any more is left, so that it can go.
 func TestNamespacesAreLeft(t *testing.T) {
 	pid, _ := newSpace(t)

@@ -32,11 +32,17 @@ type street struct {
 	frozen  chan struct{}         // receives when a freeze begins
 	confirm chan struct{}         // closed: a freeze is confirmed
 	watch   func(server net.Conn) // sees the proxy's own connections
+	looked  chan string           // the addresses by which owners were looked for
 }
 
 func newStreet(t *testing.T, watch func(net.Conn), rules ...string) *street {
 	t.Helper()
-	s := &street{t: t, frozen: make(chan struct{}, 10), confirm: make(chan struct{}), watch: watch}
+	return newStreetBy(t, proxy.Route{Protocol: lock.Redis, Upstream: "server"}, watch, rules...)
+}
+
+func newStreetBy(t *testing.T, route proxy.Route, watch func(net.Conn), rules ...string) *street {
+	t.Helper()
+	s := &street{t: t, frozen: make(chan struct{}, 10), confirm: make(chan struct{}), watch: watch, looked: make(chan string, 1000)}
 	front, back := listenTCP(t), listenTCP(t)
 	s.address = front.Addr().String()
 	s.server = func() net.Conn {
@@ -70,7 +76,7 @@ func newStreet(t *testing.T, watch func(net.Conn), rules ...string) *street {
 	var running sync.WaitGroup
 	running.Go(func() { (&proxy.Runner{Engine: e, Freezer: s, Clock: clock}).Run(ctx) })
 	running.Go(func() {
-		_ = server.Serve(ctx, watched{front, watch}, proxy.Route{Protocol: lock.Redis, Upstream: "server"})
+		_ = server.Serve(ctx, watched{front, watch}, route)
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -102,7 +108,11 @@ func (w watched) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func (s *street) Lookup(_ context.Context, client, _ netip.AddrPort) *proxy.Owner {
+func (s *street) Lookup(_ context.Context, client, server netip.AddrPort) *proxy.Owner {
+	select {
+	case s.looked <- client.String() + " to " + server.String():
+	default:
+	}
 	return &proxy.Owner{Key: client.String(), PID: 1, Address: client.Addr().String()}
 }
 

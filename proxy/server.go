@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy/origin"
 )
 
 // A Route is one listener and the upstream that it leads to.
@@ -23,6 +24,7 @@ type Route struct {
 	Protocol lock.Protocol
 	Upstream string // host:port
 	Legs     Legs   // nil: both are plain connections
+	Relayed  bool   // clients come through a relay that says first who they are, by the PROXY protocol
 }
 
 // A Server accepts clients and connects each to its upstream, one to one. All
@@ -144,8 +146,18 @@ func (s *Server) session(ctx context.Context, socket net.Conn, r Route) {
 
 // open makes the session of a client; nil where there is to be none.
 func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
+	from := origin.Origin{Own: true}
+	if r.Relayed {
+		var err error
+		if from, err = readOrigin(ctx, socket); err != nil {
+			if ctx.Err() == nil {
+				s.Log.Warn("client refused", "proxy", r.Protocol, "client", socket.RemoteAddr().String(), "err", err)
+			}
+			return nil
+		}
+	}
 	found := make(chan *Owner, 1)
-	go func() { found <- s.ownerOf(ctx, socket) }()
+	go func() { found <- s.ownerOf(ctx, socket, from) }()
 	client, upstream := s.connect(ctx, socket, r)
 	owner := <-found
 	if upstream == nil {
@@ -216,20 +228,6 @@ func (s *Server) end(d *driver) {
 	d.conn.peer.Owner.close()
 	s.live.Add(-1)
 	s.Log.Debug("session ended", "session", d.conn.id)
-}
-
-// A PeerFinder is a Freezer that can find the client of a Unix socket, which has no address.
-type PeerFinder interface {
-	LookupPeer(ctx context.Context, c syscall.Conn) *Owner
-}
-
-func (s *Server) ownerOf(ctx context.Context, c net.Conn) *Owner {
-	if u, ok := c.(*net.UnixConn); ok {
-		if f, ok := s.Freezer.(PeerFinder); ok {
-			return f.LookupPeer(ctx, u)
-		}
-	}
-	return s.Freezer.Lookup(ctx, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
 }
 
 // A Socketeer is a Freezer that can look into a client's socket.

@@ -40,7 +40,7 @@ func doctorCommandOf(stdout io.Writer) *cli.Command {
 				return err
 			}
 			if len(s.proxies) == 0 {
-				s.proxies = defaultProxies(s.client)
+				s.proxies = s.defaultProxies()
 			}
 			return examine(c.Context, s.proxies, stdout)
 		},

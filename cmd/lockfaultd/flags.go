@@ -82,6 +82,7 @@ type options struct {
 	redis      cli.StringSlice
 	postgres   cli.StringSlice
 	tls        config.ClientLeg
+	relayed    bool
 	locks      cli.StringSlice
 	typed      []typedRule
 	seed       uint64
@@ -148,6 +149,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-cert", Usage: "listeners of --redis and --postgres speak TLS, with the certificate in `FILE`", Destination: &o.tls.Cert, Action: notEmpty("tls-cert")},
 		&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert, in `FILE`", Destination: &o.tls.Key, Action: notEmpty("tls-key")},
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "these listeners want a certificate of a CA in `FILE` from clients", Destination: &o.tls.ClientCA, Action: notEmpty("tls-client-ca")},
+		&cli.BoolFlag{Name: "proxy-protocol", Usage: "listeners of --redis and --postgres take clients through a relay alone, which says first who they are (PROXY protocol, version 1 or 2)", Destination: &o.relayed},
 		&cli.StringSliceFlag{Name: "lock", Usage: "declare a lock and what it protects: `KEY=TABLE[.FENCE]`; repeatable", Destination: &o.locks},
 		&cli.StringFlag{Name: "witness", Usage: "how it is found out what scripts do: `HOW` is auto, monitor, probe or none", Destination: &o.witness, Action: notEmpty("witness")},
 		&cli.BoolFlag{Name: "effects-only", Usage: "for tests: what scripts do is told by the witness alone, and never by their text", Hidden: true, Destination: &o.effects},

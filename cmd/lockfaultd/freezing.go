@@ -66,10 +66,16 @@ func (f *freezing) Lookup(ctx context.Context, client, server netip.AddrPort) *p
 	return f.found(client.Addr().Unmap().String(), o, err)
 }
 
-// LookupPeer implements proxy.PeerFinder.
+// LookupPeer implements proxy.Finder.
 func (f *freezing) LookupPeer(ctx context.Context, c syscall.Conn) *proxy.Owner {
 	o, err := f.freezer.LookupPeer(ctx, c)
 	return f.found("unix", o, err)
+}
+
+// LookupRelayed implements proxy.Finder.
+func (f *freezing) LookupRelayed(ctx context.Context, client, server netip.AddrPort) *proxy.Owner {
+	o, err := f.freezer.LookupRelayed(ctx, client, server)
+	return f.found(client.Addr().Unmap().String(), o, err)
 }
 
 // found tells the proxy of the owner of a connection from an address, or why there is none.

@@ -57,7 +57,7 @@ func TestFreezeIsConfirmedBeforeTheReplyGoes(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("freezing takes root")
 	}
-	freezesBeforeReplies(t, "127.0.0.1:0")
+	freezesBeforeReplies(t, config.Proxy{Listen: "127.0.0.1:0"}, asItIs)
 }
 
 // The client of a Unix socket has no address, and is frozen all the same.
@@ -65,16 +65,63 @@ func TestFreezeOfUnixClients(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("freezing takes root")
 	}
-	h := freezesBeforeReplies(t, "unix:"+filepath.Join(t.TempDir(), "redis.sock"))
+	h := freezesBeforeReplies(t, config.Proxy{Listen: "unix:" + filepath.Join(t.TempDir(), "redis.sock")}, asItIs)
 	if len(h.Actors) != 1 || h.Actors[0].PID == 0 || h.Actors[0].Address != "unix" {
 		t.Errorf("actors %+v", h.Actors)
 	}
 }
 
-func freezesBeforeReplies(t *testing.T, listens string) *history.History {
+// Whoever comes through a relay is found by the addresses that the relay tells.
+func TestFreezeBehindARelay(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("freezing takes root")
+	}
+	h := freezesBeforeReplies(t, config.Proxy{Listen: "127.0.0.1:0", Relayed: true}, func(address string) string { return relay(t, address) })
+	if len(h.Actors) != 1 || h.Actors[0].PID == 0 || h.Actors[0].PID == os.Getpid() {
+		t.Errorf("actors %+v of the relay's one client", h.Actors)
+	}
+}
+
+// relay passes connections on to an address, each with a header that says whose it is.
+func relay(t *testing.T, address string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				up, err := net.Dial("tcp", address)
+				if err != nil {
+					return
+				}
+				defer up.Close()
+				client, server := c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr)
+				fmt.Fprintf(up, "PROXY TCP4 %s %s %d %d\r\n", client.IP, server.IP, client.Port, server.Port)
+				go io.Copy(c, up)
+				io.Copy(up, c)
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func asItIs(address string) string { return address }
+
+// freezesBeforeReplies serves a client that comes to the proxy by an address that by makes of the proxy's own.
+func freezesBeforeReplies(t *testing.T, p config.Proxy, by func(string) string) *history.History {
 	t.Helper()
 	redis := testbed.Redis(t)
-	h := serveOnceAt(t, listens, redis.Addr(), "freeze-after", "SETNX=1ms", func(address string) {
+	p.Upstream = redis.Addr()
+	h := serveOnceBy(t, p, "freeze-after", "SETNX=1ms", func(address string) {
+		address = by(address)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "LOCKFAULT_CLIENT="+address)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -103,17 +150,18 @@ func freezesBeforeReplies(t *testing.T, listens string) *history.History {
 // history.
 func serveOnce(t *testing.T, upstream, flag, rule string, use func(address string)) *history.History {
 	t.Helper()
-	return serveOnceAt(t, "127.0.0.1:0", upstream, flag, rule, use)
+	return serveOnceBy(t, config.Proxy{Listen: "127.0.0.1:0", Upstream: upstream}, flag, rule, use)
 }
 
-func serveOnceAt(t *testing.T, listens, upstream, flag, rule string, use func(address string)) *history.History {
+func serveOnceBy(t *testing.T, p config.Proxy, flag, rule string, use func(address string)) *history.History {
 	t.Helper()
 	r, err := fault.Parse(flag, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "history.jsonl")
-	e, err := listen(config.Proxy{Name: "redis", Protocol: lock.Redis, Listen: listens, Upstream: upstream})
+	p.Name, p.Protocol = "redis", lock.Redis
+	e, err := listen(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (d *daemon) accept(list []endpoint) {
 func (d *daemon) routes(list []endpoint) []proxy.Route {
 	out := make([]proxy.Route, len(list))
 	for i, e := range list {
-		out[i] = proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy), Name: d.setup.nameOf(e.proxy)}
+		out[i] = proxy.Route{Protocol: e.proxy.Protocol, Upstream: e.proxy.Upstream, Legs: d.legs(e.proxy), Name: d.setup.nameOf(e.proxy), Relayed: e.proxy.Relayed}
 	}
 	return out
 }

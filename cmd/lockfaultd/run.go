@@ -111,6 +111,9 @@ func newWrapped(o *options, stdout, stderr io.Writer) (*wrapped, error) {
 	if s.certificateUnused() {
 		return nil, usagef("--tls-cert: no listener to use it; expected --redis or --postgres (the proxies for the command's environment are plaintext ones on 127.0.0.1)")
 	}
+	if s.relayUnused() {
+		return nil, usagef("--proxy-protocol: no listener to use it; expected --redis or --postgres (the command comes to the proxies for its environment by itself)")
+	}
 	w := &wrapped{options: o, setup: s, stdout: stdout, stderr: stderr, started: time.Now()}
 	if w.failOn, err = codes("fail-on", o.failOn); err != nil {
 		return nil, err

@@ -15,11 +15,11 @@ import (
 )
 
 // defaultProxies are served when no proxy is named.
-func defaultProxies(client *tls.Config) []config.Proxy {
-	secured := config.TLS{Client: client}
+func (s *setup) defaultProxies() []config.Proxy {
+	secured := config.TLS{Client: s.client}
 	return []config.Proxy{
-		{Name: "--redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379", TLS: secured},
-		{Name: "--postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432", TLS: secured},
+		{Name: "--redis", Protocol: lock.Redis, Listen: "127.0.0.1:16379", Upstream: "127.0.0.1:6379", TLS: secured, Relayed: s.relayed},
+		{Name: "--postgres", Protocol: lock.Postgres, Listen: "127.0.0.1:15432", Upstream: "127.0.0.1:5432", TLS: secured, Relayed: s.relayed},
 	}
 }
 
@@ -30,10 +30,13 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 		return err
 	}
 	if len(s.proxies) == 0 {
-		s.proxies = defaultProxies(s.client)
+		s.proxies = s.defaultProxies()
 	}
 	if s.certificateUnused() {
 		return usagef("--tls-cert: no listener to use it; expected --redis or --postgres, or tls: in the file of --config")
+	}
+	if s.relayUnused() {
+		return usagef("--proxy-protocol: no listener to use it; expected --redis or --postgres, or proxy_protocol: true in the file of --config")
 	}
 	if err := s.wantsAdmin(); err != nil {
 		return err

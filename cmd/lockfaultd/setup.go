@@ -24,6 +24,7 @@ import (
 type setup struct {
 	proxies    []config.Proxy
 	client     *tls.Config // how listeners of flags are secured; nil: plaintext
+	relayed    bool        // they take clients through a relay alone
 	decls      []lock.Declaration
 	rules      []fault.Rule
 	invariants []check.Invariant
@@ -41,7 +42,7 @@ type setup struct {
 
 // setup reads the config and compiles the flags. Every error is a usageError.
 func (o *options) setup() (*setup, error) {
-	s := &setup{baseline: o.baseline, seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
+	s := &setup{relayed: o.relayed, baseline: o.baseline, seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
@@ -110,6 +111,11 @@ func (s *setup) certificateUnused() bool {
 	return s.client != nil && (len(s.proxies) == 0 || s.proxies[0].TLS.Client != s.client)
 }
 
+// relayUnused reports that --proxy-protocol is given and there is no flag's listener.
+func (s *setup) relayUnused() bool {
+	return s.relayed && (len(s.proxies) == 0 || !strings.HasPrefix(s.proxies[0].Name, "--"))
+}
+
 func (o *options) addProxies(s *setup) error {
 	for _, p := range []struct {
 		flag   string
@@ -125,6 +131,7 @@ func (o *options) addProxies(s *setup) error {
 				return fmt.Errorf("--%s %s: it would be its own upstream; expected the server's address behind the =", p.flag, text)
 			}
 			proxy.Name, proxy.TLS.Client = "--"+p.flag, s.client
+			proxy.Relayed = s.relayed
 			s.proxies = append(s.proxies, proxy)
 		}
 	}

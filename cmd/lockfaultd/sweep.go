@@ -90,7 +90,7 @@ func (s *sweeping) flags() []cli.Flag {
 // taken are the flags of run that each run of a sweep is given, too.
 func taken(all []cli.Flag) (out []cli.Flag) {
 	names := map[string]bool{}
-	for _, n := range strings.Fields("config redis postgres tls-cert tls-key tls-client-ca lock witness max-freeze counter fence monotone database env timeout accept") {
+	for _, n := range strings.Fields("config redis postgres tls-cert tls-key tls-client-ca proxy-protocol lock witness max-freeze counter fence monotone database env timeout accept") {
 		names[n] = true
 	}
 	for _, f := range all {

@@ -27,6 +27,7 @@ type Proxy struct {
 	Listen   string
 	Upstream string
 	TLS      TLS
+	Relayed  bool // clients come through a relay that speaks the PROXY protocol
 	Login    Login
 }
 
@@ -113,12 +114,15 @@ func (r *reader) version(m mapping) {
 }
 
 func (r *reader) proxy(e entry) Proxy {
-	m := r.mapping(e.value, "listen", "upstream", "protocol", "tls")
+	m := r.mapping(e.value, "listen", "upstream", "protocol", "tls", "proxy_protocol")
 	p := Proxy{
 		Name:     e.name,
 		Protocol: r.protocol(e, m),
 		Listen:   r.address(m, "listen"),
 		Upstream: r.address(m, "upstream"),
+	}
+	if n := m.get("proxy_protocol"); n != nil {
+		p.Relayed = r.oneOf(n, "true", "false") == "true"
 	}
 	if r.err == nil {
 		p.TLS = r.tls(m.get("tls"), p.Protocol, p.Upstream)
