@@ -240,7 +240,16 @@ func (w *wrapped) command(env *environment) (ending, error) {
 
 // disarm lets go what is held or frozen and lets no rule act any more, so that
 // a command that was asked to end can.
-func (w *wrapped) disarm() { w.daemon.engine.Disarm(w.daemon.clock()) }
+func (w *wrapped) disarm() {
+	w.daemon.engine.Disarm(w.daemon.clock())
+	// What is asked to end while it is stopped may end before its thaw.
+	for enough := time.Now().Add(thawWithin); !w.daemon.engine.Idle() && time.Now().Before(enough); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// thawWithin bounds how long the end of a command waits for what is frozen.
+const thawWithin = 3 * time.Second
 
 // environment opens the listeners, those of the flags and one for each upstream
 // that the command's variables name, and rewrites the variables to them.
