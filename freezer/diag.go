@@ -36,42 +36,45 @@ type socket struct {
 	again         func() (socket, error) // asks once more where it was found; may be nil
 }
 
-// diag asks the kernel for sockets by their exact addresses. Its netlink socket
-// stays open, since opening one costs more than the question.
+// diag asks the kernel for sockets by their exact addresses, and for what it knows of translated ones. Its netlink
+// sockets stay open, since opening one costs more than the question.
 type diag struct {
 	space *os.File // the network namespace that is asked; nil: this one
 	there []uint32 // its devices, as they were lately
 
 	mu     sync.Mutex
-	conn   *netlink.Conn
-	closed bool // its namespace was left: a new socket would be one of this
+	conns  map[int]*netlink.Conn // by family
+	closed bool                  // its namespace was left: a new socket would be one of this
 }
 
 func (d *diag) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var err error
-	if d.conn != nil {
-		err = d.conn.Close()
+	for _, c := range d.conns {
+		err = errors.Join(err, c.Close())
 	}
 	if d.space != nil {
 		err = errors.Join(err, d.space.Close())
 	}
-	d.conn, d.space, d.closed = nil, nil, true
+	d.conns, d.space, d.closed = nil, nil, true
 	return err
 }
 
-// open opens the netlink socket, which then stays in its namespace.
-func (d *diag) open() error {
+// open opens a netlink socket, which then stays in its namespace.
+func (d *diag) open(family int) error {
 	config := &netlink.Config{}
 	if d.space != nil {
 		config.NetNS = int(d.space.Fd())
 	}
-	c, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, config)
+	c, err := netlink.Dial(family, config)
 	if err != nil {
 		return fmt.Errorf("open netlink: %w", err)
 	}
-	d.conn = c
+	if d.conns == nil {
+		d.conns = make(map[int]*netlink.Conn)
+	}
+	d.conns[family] = c
 	return nil
 }
 
@@ -158,7 +161,7 @@ func (d *diag) listener(addr netip.AddrPort) (uint32, error) {
 }
 
 func (d *diag) ask(local, remote netip.AddrPort, device uint32) (socket, error) {
-	answer, err := d.put(request(local, remote, device))
+	answer, err := d.put(unix.NETLINK_SOCK_DIAG, unix.SOCK_DIAG_BY_FAMILY, request(local, remote, device))
 	if err != nil {
 		return socket{}, err
 	}
@@ -166,21 +169,25 @@ func (d *diag) ask(local, remote netip.AddrPort, device uint32) (socket, error) 
 }
 
 // put asks one question, which has one answer.
-func (d *diag) put(request []byte) (answer []byte, err error) {
-	m := netlink.Message{Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request}, Data: request}
+func (d *diag) put(family int, kind netlink.HeaderType, request []byte) (answer []byte, err error) {
+	m := netlink.Message{Header: netlink.Header{Type: kind, Flags: netlink.Request}, Data: request}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil, fs.ErrClosed
 	}
-	if d.conn == nil {
-		if err := d.open(); err != nil {
+	if d.conns[family] == nil {
+		if err := d.open(family); err != nil {
 			return nil, err
 		}
 	}
-	answers, err := d.conn.Execute(m)
+	exchange := (*netlink.Conn).Execute
+	if family == unix.NETLINK_NETFILTER {
+		exchange = one
+	}
+	answers, err := exchange(d.conns[family], m)
 	if err != nil {
-		d.forget(err)
+		d.forget(family, err)
 		return nil, err
 	}
 	if len(answers) != 1 {
@@ -191,12 +198,12 @@ func (d *diag) put(request []byte) (answer []byte, err error) {
 
 // forget drops a netlink socket whose next answer might belong to a question
 // that has been given up.
-func (d *diag) forget(err error) {
+func (d *diag) forget(family int, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	d.conn.Close()
-	d.conn = nil
+	d.conns[family].Close()
+	delete(d.conns, family)
 }
 
 // plain is the address as it is compared: 4 in 6 unwrapped, without a zone.

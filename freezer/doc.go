@@ -26,5 +26,5 @@
 // is refused with a [Refusal] and its reason.
 //
 // The package does not know rules or protocols, does not decide how long
-// anything is frozen, and does not find clients behind address translation.
+// anything is frozen, and does not find clients of other hosts.
 package freezer

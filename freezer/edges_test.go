@@ -313,6 +313,7 @@ func TestWithoutPrivileges(t *testing.T) {
 		caps []uintptr
 		says string
 	}{
+		{nil, "whether its addresses were translated could not be asked (that takes CAP_NET_ADMIN)"},
 		{nil, "could not be read (that takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH)"},
 		{[]uintptr{unix.CAP_SYS_PTRACE}, "could not be read (that takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH)"},
 		{[]uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}, "operation not permitted"},
@@ -334,7 +335,11 @@ func TestWithoutPrivileges(t *testing.T) {
 			t.Fatal(err)
 		}
 		attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: x.caps}
-		cmd := exec.Command(exe, "daemon", filepath.Join(dir, "journal"), v.client.String(), v.server.String(), string(ScopeProcess), "1m")
+		client, server := v.client.String(), v.server.String()
+		if strings.Contains(x.says, "translated") {
+			client, server = "10.1.2.3:4", "10.1.2.4:5"
+		}
+		cmd := exec.Command(exe, "daemon", filepath.Join(dir, "journal"), client, server, string(ScopeProcess), "1m")
 		cmd.SysProcAttr, cmd.Stdin = attr, strings.NewReader("")
 		out, _ := cmd.Output()
 		if !strings.Contains(string(out), x.says) {

@@ -11,7 +11,7 @@ var (
 	// ErrNoAddress: the connection has no IP address.
 	ErrNoAddress = errors.New("the client has no IP address, so its process cannot be found")
 	// ErrNoConnection: no network namespace of this host that can be asked knows such
-	// an established connection. The client is gone, or elsewhere, or behind address translation.
+	// an established connection, nor of one that was translated into it. The client is gone, or elsewhere.
 	ErrNoConnection = errors.New("no such connection in this network namespace")
 	// ErrClosed: the Freezer was closed.
 	ErrClosed = errors.New("freezer is closed")

@@ -56,6 +56,28 @@ func (a addresses) find(f *Freezer) (socket, error) {
 	if a.client.Addr().Unmap().Is4() != a.server.Addr().Unmap().Is4() {
 		return socket{}, ErrNoConnection
 	}
+	s, err := a.direct(f)
+	for range mostTranslations {
+		if !errors.Is(err, ErrNoConnection) {
+			break
+		}
+		before, terr := f.untranslated(a)
+		switch {
+		case errors.Is(terr, fs.ErrPermission):
+			return s, fmt.Errorf("%w; whether its addresses were translated could not be asked (that takes CAP_NET_ADMIN)", err)
+		case terr != nil:
+			return s, terr
+		case !before.client.IsValid():
+			return s, err
+		}
+		a = before
+		s, err = a.direct(f)
+	}
+	return s, err
+}
+
+// direct looks for a socket of these addresses.
+func (a addresses) direct(f *Freezer) (socket, error) {
 	if a.relayed {
 		return f.findAnywhere(a.client, a.server)
 	}

@@ -74,7 +74,7 @@ func (p peering) find(f *Freezer) (socket, error) {
 
 // in asks one network namespace.
 func (p peering) in(d *diag) (socket, error) {
-	answer, err := d.put(p.request())
+	answer, err := d.put(unix.NETLINK_SOCK_DIAG, unix.SOCK_DIAG_BY_FAMILY, p.request())
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESTALE):
 		return socket{}, ErrNoConnection

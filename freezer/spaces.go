@@ -131,7 +131,7 @@ func enter(inode uint64, pid int) *diag {
 	}
 	d := &diag{space: file}
 	var st unix.Stat_t
-	if unix.Fstat(int(file.Fd()), &st) != nil || st.Ino != inode || d.open() != nil {
+	if unix.Fstat(int(file.Fd()), &st) != nil || st.Ino != inode || d.open(unix.NETLINK_SOCK_DIAG) != nil {
 		_ = d.close()
 		return nil
 	}
