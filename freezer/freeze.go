@@ -14,7 +14,7 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeProcess Scope = "process" // every thread of every process that holds the connection
+	ScopeProcess Scope = "process" // every thread of the process that holds the connection; of several, of the one that uses it, or of a whole family
 	ScopeTree    Scope = "tree"    // these processes and all that descends from them
 	ScopeCgroup  Scope = "cgroup"  // the cgroup of the processes that hold it, and all below
 )
@@ -26,9 +26,11 @@ const guardGrace = 250 * time.Millisecond
 // for concurrent use.
 type Frozen struct {
 	f         *Freezer
+	owner     *Owner
 	id        uint64
 	scope     Scope
-	processes []Process
+	holders   []Process // who has the connection
+	processes []Process // those of them whom the freeze is about
 	kin       []Process // those that descend from processes, and are stopped with them
 	target    target
 	guard     *guardian
@@ -86,7 +88,11 @@ func (f *Freezer) Check(o *Owner, scope Scope) error {
 		return err
 	}
 	defer closeAll(ps)
-	t, err := f.judge(ps, scope)
+	them, err := whose(ps, o.Inode, scope)
+	if err != nil {
+		return err
+	}
+	t, err := f.judge(them, scope)
 	if err == nil && t.group != nil {
 		t.group.close()
 	}
@@ -95,7 +101,7 @@ func (f *Freezer) Check(o *Owner, scope Scope) error {
 
 // freeze owns ps.
 func (f *Freezer) freeze(ctx context.Context, o *Owner, ps []Process, scope Scope, max time.Duration) (*Frozen, error) {
-	z := &Frozen{f: f, scope: scope, processes: ps, done: make(chan struct{})}
+	z := &Frozen{f: f, owner: o, scope: scope, holders: ps, done: make(chan struct{})}
 	err := z.begin(ctx, o.Inode, max)
 	if err == nil {
 		return z, nil
@@ -120,14 +126,18 @@ func (z *Frozen) begin(ctx context.Context, inode uint32, max time.Duration) err
 // prepare does all that comes before the freeze itself: policy, handles,
 // journal, guard.
 func (z *Frozen) prepare(inode uint32, max time.Duration) (err error) {
-	f, keys := z.f, keysOf(z.processes)
+	f := z.f
+	if err := stillHeld(z.holders, inode); err != nil {
+		return err
+	}
+	if z.processes, err = whose(z.holders, inode, z.scope); err != nil {
+		return err
+	}
+	keys := keysOf(z.processes)
 	if r := f.take(keys); r != nil {
 		return r
 	}
 	z.keys = keys
-	if err := stillHeld(z.processes, inode); err != nil {
-		return err
-	}
 	if z.target, err = f.judge(z.processes, z.scope); err != nil {
 		return err
 	}
@@ -209,6 +219,7 @@ func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) erro
 		return fmt.Errorf("%w: the freeze was over before it was confirmed", ErrGuard)
 	}
 	z.timer = time.AfterFunc(max, func() { _ = z.end("") })
+	z.seekStrangers(inode)
 	return nil
 }
 
@@ -216,9 +227,9 @@ func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) erro
 // the policy's word and the kernel's.
 func (z *Frozen) recheck(inode uint32) error {
 	if z.target.group == nil {
-		return stillHeld(z.processes, inode)
+		return stillHeld(z.holders, inode)
 	}
-	return z.f.recheckGroup(z.processes, z.target.group)
+	return z.f.recheckGroup(z.holders, z.target.group)
 }
 
 // Thaw ends the freeze and returns when everything runs again. It is
@@ -230,15 +241,16 @@ func (z *Frozen) Thaw() error { return z.end("") }
 func (z *Frozen) Done() <-chan struct{} { return z.done }
 
 // Broken says how the freeze ended before Thaw or its maximum: somebody else
-// resumed the process, it ended, the guard died. It is "" if it held, and is
-// known once the freeze is over.
+// resumed the process, it ended, the guard died; or that another process has the
+// connection, too, and ran on. It is "" if it held, and is known once the freeze
+// is over.
 func (z *Frozen) Broken() string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.broken
 }
 
-// Processes returns the holders of the connection that were frozen. They are
+// Processes returns those holders of the connection whom the freeze is about. They are
 // for reading: the handles in them belong to the freeze.
 func (z *Frozen) Processes() []Process { return append([]Process(nil), z.processes...) }
 
@@ -289,7 +301,7 @@ func (z *Frozen) forget() (err error) {
 	if z.target.group != nil {
 		z.target.group.close()
 	}
-	closeAll(z.processes)
+	closeAll(z.holders)
 	closeAll(z.kin)
 	return err
 }

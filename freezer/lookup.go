@@ -25,6 +25,7 @@ type Owner struct {
 	of      connection
 	mu      sync.Mutex
 	again   func() (socket, error) // finds the socket where it was
+	others  []Process              // found later than Processes, to have the connection
 	closed  bool
 }
 
@@ -91,6 +92,7 @@ func (o *Owner) Close() error {
 	if !o.closed {
 		o.closed = true
 		o.freezer.leave(o.Processes)
+		o.freezer.leave(o.others)
 	}
 	return nil
 }
@@ -102,7 +104,18 @@ func (o *Owner) holders() ([]Process, error) {
 	if o.closed || len(o.Processes) == 0 {
 		return nil, fmt.Errorf("owner of a connection: %w", ErrClosed)
 	}
-	return dupAll(o.Processes)
+	return dupAll(append(slices.Clone(o.Processes), o.others...))
+}
+
+// learn notes who else was found to have the connection. It takes what it is given.
+func (o *Owner) learn(ps []Process) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		o.freezer.leave(ps)
+		return
+	}
+	o.others = append(o.others, ps...)
 }
 
 // Lookup finds the processes that hold the client's end of a connection:
@@ -114,7 +127,7 @@ func (o *Owner) holders() ([]Process, error) {
 // the newest first, which takes up to 0.3 ms for each: call it when a connection
 // is accepted, not when it is to be frozen. Of a holder's relatives it finds those
 // that have the connection too, but for one with many files open and this one
-// under another number. A second holder that is unrelated is not found.
+// under another number. A second holder that is unrelated is found by the first freeze.
 //
 // Errors: [ErrNoAddress], [ErrNoConnection], [ErrAmbiguous], [*NoHolder], or the system's.
 func (f *Freezer) Lookup(ctx context.Context, client, server netip.AddrPort) (*Owner, error) {

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 			"churn":   churnRole,
 			"loop":    loopRole,
 			"connect": connectRole,
+			"pass":    passRole,
+			"take":    takeRole,
 			"brood":   broodRole,
 			"cycle":   cycleRole,
 			"crowd":   crowdRole,
