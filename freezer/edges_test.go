@@ -305,6 +305,54 @@ func TestNothingIsLoggedBetween(t *testing.T) {
 	v.mustMove(t, "after its thaw")
 }
 
+// ofNobody puts the test binary where nobody may run it, in a directory of his own.
+func ofNobody(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lockfaultd-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := errors.Join(os.Chown(dir, 65534, 65534), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	exe := filepath.Join(dir, "nobody")
+	if err := os.Link(copySelf(t, "nobody"), exe); err != nil {
+		t.Skip("another file system:", err)
+	}
+	if err := os.Chmod(exe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+// A /proc that hides the processes of others shows them to whoever may trace them.
+func TestHiddenProcesses(t *testing.T) {
+	needRoot(t)
+	for _, tool := range []string{"unshare", "setpriv"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("becomes somebody else with it:", err)
+		}
+	}
+	v := newVictim(t, "127.0.0.1:0", 0, nil)
+	for caps, says := range map[string]string{
+		"-all":                        "no process found that holds socket",
+		"-all,+dac_read_search,+kill": "no process found that holds socket",
+		"-all,+sys_ptrace,+dac_read_search,+kill": "guard ",
+	} {
+		exe := ofNobody(t)
+		cmd := exec.Command("unshare", "-m", "sh", "-c",
+			`mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$0" --ambient-caps "$0" "$@"`,
+			caps, exe, "daemon", filepath.Join(filepath.Dir(exe), "journal"), v.client.String(), v.server.String(), string(ScopeProcess), "1m")
+		cmd.Stdin = strings.NewReader("")
+		out, err := cmd.Output()
+		if !strings.Contains(string(out), says) {
+			t.Errorf("with %s: %q, %v; expected %q", caps, out, err, says)
+		}
+		v.mustMove(t, "after a freeze that was not allowed, or is over")
+	}
+}
+
 // What may not be done is said, with what it would take, and is not waited for.
 func TestWithoutPrivileges(t *testing.T) {
 	needRoot(t)
@@ -319,27 +367,13 @@ func TestWithoutPrivileges(t *testing.T) {
 		{[]uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}, "operation not permitted"},
 		{[]uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH, unix.CAP_KILL}, "guard "},
 	} {
-		dir, err := os.MkdirTemp("", "lockfaultd-test-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		if err := errors.Join(os.Chown(dir, 65534, 65534), os.Chmod(dir, 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		exe := filepath.Join(dir, "nobody")
-		if err := os.Link(copySelf(t, "nobody"), exe); err != nil {
-			t.Skip("another file system:", err)
-		}
-		if err := os.Chmod(exe, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		exe := ofNobody(t)
 		attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: x.caps}
 		client, server := v.client.String(), v.server.String()
 		if strings.Contains(x.says, "translated") {
 			client, server = "10.1.2.3:4", "10.1.2.4:5"
 		}
-		cmd := exec.Command(exe, "daemon", filepath.Join(dir, "journal"), client, server, string(ScopeProcess), "1m")
+		cmd := exec.Command(exe, "daemon", filepath.Join(filepath.Dir(exe), "journal"), client, server, string(ScopeProcess), "1m")
 		cmd.SysProcAttr, cmd.Stdin = attr, strings.NewReader("")
 		out, _ := cmd.Output()
 		if !strings.Contains(string(out), x.says) {
