@@ -168,11 +168,7 @@ func (d disk) thaw() { _ = exec.Command("fsfreeze", "-u", d.path).Run() }
 
 func frozenDisk(t *testing.T) disk {
 	t.Helper()
-	for _, tool := range []string{"mkfs.ext4", "mount", "fsfreeze"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("makes a file system with it:", err)
-		}
-	}
+	needTools(t, "mkfs.ext4", "mount", "fsfreeze")
 	image, d := filepath.Join(t.TempDir(), "image"), disk{t.TempDir()}
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -329,11 +329,7 @@ func ofNobody(t *testing.T) string {
 // A /proc that hides the processes of others shows them to whoever may trace them.
 func TestHiddenProcesses(t *testing.T) {
 	needRoot(t)
-	for _, tool := range []string{"unshare", "setpriv"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("becomes somebody else with it:", err)
-		}
-	}
+	needTools(t, "unshare", "setpriv")
 	v := newVictim(t, "127.0.0.1:0", 0, nil)
 	for caps, says := range map[string]string{
 		"-all":                        "no process found that holds socket",

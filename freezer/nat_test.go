@@ -20,9 +20,7 @@ import (
 // translate lets a network namespace translate addresses by the rules of a chain at a hook.
 func translate(t *testing.T, in func(...string) []string, hook, priority, rule string) {
 	t.Helper()
-	if _, err := exec.LookPath("nft"); err != nil {
-		t.Skip("translates addresses with it:", err)
-	}
+	needTools(t, "nft")
 	do(t, in("nft", fmt.Sprintf("add table inet lf%s; add chain inet lf%s c { type nat hook %s priority %s; }; add rule inet lf%s c %s", hook, hook, hook, priority, hook, rule))...)
 }
 

@@ -21,11 +21,7 @@ import (
 func newSpace(t *testing.T) (pid int, in func(argv ...string) []string) {
 	t.Helper()
 	needRoot(t)
-	for _, tool := range []string{"ip", "nsenter"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("makes network namespaces with it:", err)
-		}
-	}
+	needTools(t, "ip", "nsenter")
 	c, _ := start(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}, nil, self("holder")...)
 	in = func(argv ...string) []string {
 		return append([]string{"nsenter", "-t", strconv.Itoa(c.pid()), "-n"}, argv...)
@@ -34,10 +30,29 @@ func newSpace(t *testing.T) (pid int, in func(argv ...string) []string) {
 	return c.pid(), in
 }
 
+// needTools skips a test where a program is missing, and fails it where CI is set.
+func needTools(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			unable(t, "sets the test up: %v", err)
+		}
+	}
+}
+
+// unable ends a test that cannot be set up here.
+func unable(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 func do(t *testing.T, argv ...string) {
 	t.Helper()
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		t.Skipf("%s: %v: %s", strings.Join(argv, " "), err, out)
+		unable(t, "%s: %v: %s", strings.Join(argv, " "), err, out)
 	}
 }
 

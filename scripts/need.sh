@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that what was named is there: redis, postgres, postgres18, python, pytest, jest, cc,
+# Makes sure that what was named is there: redis, postgres, postgres18, python, pytest, jest, net, cc,
 # ioredis, suites, matrix, haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere
 # it says what to install. toxiproxy is built with Go, into bin.
 set -eu
@@ -48,6 +48,11 @@ for need in "$@"; do
         [ "$(cat "$here/matrix/clients/node/node_modules/.lock" 2>/dev/null)" = "$(cksum <"$here/matrix/clients/node/package-lock.json")" ] || matrix=yes
         [ -z "$matrix" ] || command -v npm >/dev/null 2>&1 || packages="$packages npm"
         ;;
+    net)
+        for program in ip:iproute2 nft:nftables mkfs.ext4:e2fsprogs; do
+            command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
+        done
+        ;;
     cc)
         command -v gcc >/dev/null 2>&1 || packages="$packages gcc libc6-dev"
         ;;
@@ -65,7 +70,7 @@ for need in "$@"; do
         [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, pytest, jest, cc, ioredis, suites, matrix, haproxy or toxiproxy" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, pytest, jest, net, cc, ioredis, suites, matrix, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
