@@ -229,13 +229,29 @@ func TestWhichStoresRenew(t *testing.T) {
 	elsewhere.Key = "cache:1"
 	l.do(210, elsewhere, Done)
 	acquired := l.acquire(300, "A", 1, "tc")
+	grantedOver := l.ask(310, store(l, 4, "A", "ta"))
+	creates := store(l, 1, "A", "tc")
+	creates.NX = true
+	l.ask(320, creates)
+	inTime := l.ask(330, store(l, 1, "A", "tc"))
+	lapsed := promoted()
+	lapsed.do(10, store(lapsed, 1, "A", "ta"), Done)
+	late := lapsed.ask(600, store(lapsed, 1, "A", "ta"))
 	for name, tt := range map[string]struct {
 		op   *Op
 		want bool
-	}{"answered": {own, true}, "the grant": {grant, false}, "another's": {other, false}, "of no lock": {elsewhere, false}, "an acquire": {acquired, false}} {
+	}{"answered": {own, true}, "the grant": {grant, false}, "another's": {other, false}, "of no lock": {elsewhere, false}, "an acquire": {acquired, false},
+		"over another's grant": {grantedOver, false}, "one that creates only": {creates, false}, "its lease's end unknown": {inTime, true}} {
 		if got := l.Renews(tt.op); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+	if lapsed.Renews(late) {
+		t.Error("one behind its lease renews")
+	}
+	lapsed.answer(610, late, Done)
+	if lapsed.Renews(late) || late.Term.ID != 2 {
+		t.Error("nor has it, once it is answered: it is a grant")
 	}
 	q := quorumTape()
 	for n := range 3 {

@@ -33,10 +33,20 @@ func (l *Ledger) requestStore(op *Op) {
 }
 
 // Renews reports whether a plain SET moves the lease of the term that it belongs to, rather than takes its lock: it
-// stores the token once more.
+// stores the token once more. One that has no answer takes it if another has been granted the lock, or if the lease
+// had certainly ended without it when it was read.
 func (l *Ledger) Renews(op *Op) bool {
 	t := l.terms[op.Term.ID]
-	return op.Kind == Store && t != nil && t.Grant != op && !slices.ContainsFunc(t.Votes, func(v *Vote) bool { return v.Grant == op })
+	if op.Kind != Store || t == nil || t.Grant == op || slices.ContainsFunc(t.Votes, func(v *Vote) bool { return v.Grant == op }) {
+		return false
+	}
+	return op.ReplySeq != 0 || !l.retakes(t, op)
+}
+
+// retakes reports whether a plain SET that has no answer will, by what is known, take a lock anew.
+func (l *Ledger) retakes(t *Term, op *Op) bool {
+	k := l.known(IDOf(op))
+	return op.NX || k == nil || k.current != t || l.EndWithout(op, t).Latest < op.A
 }
 
 func (l *Ledger) replyStore(op *Op) {

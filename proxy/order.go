@@ -93,14 +93,14 @@ func (e *Engine) mayWait(s *settling, c *conn, op *lock.Op, now lock.Instant) li
 	switch {
 	case s.in.conn == c, s.in.Act == fault.Freeze && s.in.freezes(c.actor), !e.begins(op, s.in.wait):
 		return limit{}
-	case e.wantedBy(s.in, c.actor, now), op.Proto == lock.Redis && e.keeps(c, now):
+	case e.wantedBy(s.in, c.actor, op, now), op.Proto == lock.Redis && e.keeps(c, op, now):
 		return limit{why: atGrant}
 	}
 	l := limit{s.until, atTimeout}
 	if c.worksElsewhere() {
 		l = l.or(limit{s.since.Add(elsewhere), atWork})
 	}
-	return l.or(limit{e.leasesOf(c.actor, now), atLease})
+	return l.or(limit{e.leasesOf(c.actor, op, now), atLease})
 }
 
 // begins reports whether an op begins something: it asks for the lock, or is a statement or a BEGIN outside
@@ -118,24 +118,24 @@ func (e *Engine) begins(op *lock.Op, w *fault.Wait) bool {
 	return false
 }
 
-// living lists the open terms of a process whose leases may not have ended.
-func (e *Engine) living(a *Actor, now lock.Instant) []*lock.Term {
-	return slices.DeleteFunc(e.ledger.OpenTerms(a.Label), func(t *lock.Term) bool { return t.Dead(now) })
+// living lists the open terms of a process whose leases may not have ended, without an op that asks to go on.
+func (e *Engine) living(a *Actor, op *lock.Op, now lock.Instant) []*lock.Term {
+	return slices.DeleteFunc(e.ledger.OpenTerms(a.Label), func(t *lock.Term) bool { return now > e.ledger.EndWithout(op, t).Latest })
 }
 
 // wantedBy reports whether a process has a lock that the held op asks for, or one of a session, which somebody
 // may wait for at the server: the answer may wait for the release, and that for what the process does before.
-func (e *Engine) wantedBy(in *injection, a *Actor, now lock.Instant) bool {
+func (e *Engine) wantedBy(in *injection, a *Actor, op *lock.Op, now lock.Instant) bool {
 	asks := in.op.Kind == lock.Acquire && in.phase == fault.Before
-	return slices.ContainsFunc(e.living(a, now), func(t *lock.Term) bool {
+	return slices.ContainsFunc(e.living(a, op, now), func(t *lock.Term) bool {
 		return t.Span == lock.SessionSpan || asks && t.Lock == e.ledger.LockOf(in.op)
 	})
 }
 
 // keeps reports whether a lock that a process has was taken on a connection: its renewal, or its release,
 // may come behind whatever is held there.
-func (e *Engine) keeps(c *conn, now lock.Instant) bool {
-	return slices.ContainsFunc(e.living(c.actor, now), func(t *lock.Term) bool {
+func (e *Engine) keeps(c *conn, op *lock.Op, now lock.Instant) bool {
+	return slices.ContainsFunc(e.living(c.actor, op, now), func(t *lock.Term) bool {
 		return t.Session == c.id || slices.ContainsFunc(t.Votes, func(v *lock.Vote) bool { return v.Grant.Session == c.id })
 	})
 }
@@ -151,9 +151,9 @@ func (c *conn) worksElsewhere() bool {
 }
 
 // leasesOf is the end of the time in which a process has more than a fifth left of each of its leases.
-func (e *Engine) leasesOf(a *Actor, now lock.Instant) lock.Instant {
+func (e *Engine) leasesOf(a *Actor, op *lock.Op, now lock.Instant) lock.Instant {
 	until := lock.Never
-	for _, t := range e.living(a, now) {
+	for _, t := range e.living(a, op, now) {
 		until = min(until, t.LeaseEnd.Earliest.Add(-t.Lasts()/5))
 	}
 	return until

@@ -325,6 +325,29 @@ func TestVotesKeepTheirConnections(t *testing.T) {
 	}
 }
 
+// A plain SET of one's token that comes behind the end of its lease takes the lock anew, and waits like any acquire. In
+// time it renews, and goes on.
+func TestALateRetakeWaits(t *testing.T) {
+	const ms = lock.Instant(time.Millisecond)
+	for at, waits := range map[lock.Instant]bool{1250 * ms: false, 1400 * ms: true} {
+		s := held(t, untilGo, statement(1, lock.Write, "counter"))
+		s.ledger.Promote("", 0, "job")
+		taken := grant(3, "job")
+		taken.Token, taken.TTL = lock.Value{Hash: "b"}, 100*time.Millisecond
+		s.do(taken, 1200*ms)
+		s.Signal("go", 1210*ms)
+		again := *taken
+		again.Kind, again.Verb, again.NX, again.Outcome, again.ReplySeq, again.F, again.R = lock.Store, "SET", false, lock.Pending, 0, 0, 0
+		again.Term = lock.Attribution{}
+		if got := s.asks(&again, at); got != waits {
+			t.Errorf("at %v: waits %v", at, got)
+		}
+		if kind := s.meant(&again).Kind; (kind == lock.Renew) == waits {
+			t.Errorf("at %v it is meant as %s", at, kind)
+		}
+	}
+}
+
 // How long one waits whose process has leases.
 func TestNobodyWaitsPastHisLease(t *testing.T) {
 	s := held(t, untilGo, statement(1, lock.Write, "counter"))
