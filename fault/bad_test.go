@@ -84,6 +84,7 @@ var bad = []struct{ rule, want string }{
 	{"refused=ttl", `--stall-after: refused=ttl: column 9: a refused acquire has no lease, so ttl is unknown: expected a duration such as 800ms`},
 	{"freeze-before refused=500ms", `--freeze-before: refused=500ms: column 1: a refusal is known only once the server has answered: expected --freeze-after`},
 	{"stall-before acquire=ttl+1s", `--stall-before: acquire=ttl+1s: column 9: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after`},
+	{"stall-before MSETNX=ttl", `--stall-before: MSETNX=ttl: column 8: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after`},
 	{"stall-before SETNX=ttl", `--stall-before: SETNX=ttl: column 7: before an acquire there is no grant, so ttl is unknown: expected a duration such as 800ms, or --stall-after`},
 	{"freeze-after tick(1s)=ttl", `--freeze-after: tick(1s)=ttl: column 10: a tick belongs to no lease, so ttl is unknown: expected a duration such as 800ms`},
 
@@ -110,6 +111,10 @@ var bad = []struct{ rule, want string }{
 	{"write=800ms,per=section", `--stall-after: write=800ms,per=section: column 13: per=section is superfluous: it says what # counts, expected a selector such as #2`},
 	{"write#2@5%=800ms,per=section", `--stall-after: write#2@5%=800ms,per=section: column 18: what is drawn is drawn for each name, expected the rule without per=section`},
 	{"refused#2=800ms,per=section", `--stall-after: refused#2=800ms,per=section: column 17: such an event is in no section, expected the rule without per=section`},
+	{"freeze-before acquire#2=1s,per=section", `--freeze-before: acquire#2=1s,per=section: column 14: such an event is in no section, expected the rule without per=section`},
+	{"freeze-before SETNX#1=1s,per=section", `--freeze-before: SETNX#1=1s,per=section: column 12: such an event is in no section, expected the rule without per=section`},
+	{"stall-before MSETNX#1=1s,per=section", `--stall-before: MSETNX#1=1s,per=section: column 13: such an event is in no section, expected the rule without per=section`},
+	{"reset-after SETNX#1,per=section", `--reset-after: SETNX#1,per=section: column 9: such an event is in no section, expected the rule without per=section`},
 	{"tick(1s)#2=800ms,per=section", `--stall-after: tick(1s)#2=800ms,per=section: column 18: such an event is in no section, expected the rule without per=section`},
 	{"SETNX=800ms,colldown=10s", `--stall-after: SETNX=800ms,colldown=10s: column 13: unknown key "colldown", the nearest known one is cooldown`},
 	{"SETNX=800ms,timeout=5s", `--stall-after: SETNX=800ms,timeout=5s: column 13: timeout is superfluous: it ends a gate (until:), expected the rule without it`},

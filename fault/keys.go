@@ -138,13 +138,23 @@ func (p *parser) sense() error {
 	return nil
 }
 
+// takes reports whether the event is certainly that somebody asks for a lock, so that before it there is neither a
+// lease nor a section.
+func (p *parser) takes() bool {
+	switch p.rule.Event {
+	case "acquire", "SETNX", "MSETNX":
+		return true
+	}
+	return false
+}
+
 // noSection refuses a count of sections' events where there is none.
 func (p *parser) noSection() error {
 	at := p.keyAt["per"] - len("per=")
 	switch e := p.rule.Event; {
 	case !p.rule.PerSection:
 		return nil
-	case e == tick, e == "refused", p.rule.At == Before && e == "acquire":
+	case e == tick, e == "refused", p.rule.side() == Before && p.takes():
 		return p.fail(at, "such an event is in no section, expected the rule without per=section")
 	case p.rule.Chance > 0:
 		return p.fail(at, "what is drawn is drawn for each name, expected the rule without per=section")
@@ -192,7 +202,7 @@ func (p *parser) noGate() error {
 		return nil
 	case e == "release" && p.rule.side() == After:
 		return p.fail(p.gateAt, "after a release there is no lease any more that could expire: expected other conditions, or --%s release", flagOf(p.rule.Do, Before))
-	case e == "refused", p.rule.At == Before && (e == "acquire" || e == "SETNX"):
+	case e == "refused", p.rule.At == Before && p.takes():
 		return p.fail(p.gateAt, "there is no lease yet that could expire: expected other conditions, or --%s acquire", p.once())
 	}
 	return nil
@@ -209,7 +219,7 @@ func (p *parser) noGrant() error {
 		return p.fail(p.effectAt, "a tick belongs to no lease, so ttl is unknown: %s", then)
 	case e == "refused":
 		return p.fail(p.effectAt, "a refused acquire has no lease, so ttl is unknown: %s", then)
-	case p.rule.At == Before && (e == "acquire" || e == "SETNX"):
+	case p.rule.At == Before && p.takes():
 		return p.fail(p.effectAt, "before an acquire there is no grant, so ttl is unknown: %s, or --%s", then, p.once())
 	}
 	return nil
