@@ -61,7 +61,7 @@ func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Du
 	if err != nil {
 		return nil, err
 	}
-	z, err := f.freeze(ctx, o, ps, scope, max)
+	z, err := f.freeze(ctx, o, o.Inode, ps, scope, max)
 	if errors.Is(err, errChanged) || errors.Is(err, ErrGone) {
 		// Somebody else holds the connection than at the look-up: once more.
 		var now *Owner
@@ -72,7 +72,12 @@ func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Du
 		if ps, err = now.holders(); err != nil {
 			return nil, err
 		}
-		z, err = f.freeze(ctx, now, ps, scope, max)
+		others, err := o.strangers(ps, now.Inode)
+		if err != nil {
+			closeAll(ps)
+			return nil, err
+		}
+		return f.freeze(ctx, o, now.Inode, append(ps, others...), scope, max)
 	}
 	return z, err
 }
@@ -81,18 +86,15 @@ func (f *Freezer) Freeze(ctx context.Context, o *Owner, scope Scope, max time.Du
 var errChanged = errors.New("the holders of the connection have changed")
 
 // Check says whether a freeze would be refused now, without touching anything:
-// nil, a [*Refusal], or why that could not be found out.
+// nil, a [*Refusal], or why that could not be found out. Which of several holders
+// would be meant shows only then, so all of them have to be ones that may be frozen.
 func (f *Freezer) Check(o *Owner, scope Scope) error {
 	ps, err := o.holders()
 	if err != nil {
 		return err
 	}
 	defer closeAll(ps)
-	them, err := whose(ps, o.Inode, scope)
-	if err != nil {
-		return err
-	}
-	t, err := f.judge(them, scope)
+	t, err := f.judge(ps, scope)
 	if err == nil && t.group != nil {
 		t.group.close()
 	}
@@ -100,9 +102,9 @@ func (f *Freezer) Check(o *Owner, scope Scope) error {
 }
 
 // freeze owns ps.
-func (f *Freezer) freeze(ctx context.Context, o *Owner, ps []Process, scope Scope, max time.Duration) (*Frozen, error) {
+func (f *Freezer) freeze(ctx context.Context, o *Owner, inode uint32, ps []Process, scope Scope, max time.Duration) (*Frozen, error) {
 	z := &Frozen{f: f, owner: o, scope: scope, holders: ps, done: make(chan struct{})}
-	err := z.begin(ctx, o.Inode, max)
+	err := z.begin(ctx, inode, max)
 	if err == nil {
 		return z, nil
 	}
@@ -227,7 +229,7 @@ func (z *Frozen) stop(ctx context.Context, inode uint32, max time.Duration) erro
 // the policy's word and the kernel's.
 func (z *Frozen) recheck(inode uint32) error {
 	if z.target.group == nil {
-		return stillHeld(z.holders, inode)
+		return stillHeld(z.processes, inode)
 	}
 	return z.f.recheckGroup(z.holders, z.target.group)
 }

@@ -41,7 +41,6 @@ type Freezer struct {
 
 	mu     sync.Mutex
 	recent []*holder // the latest last
-	sought time.Time // when all processes were looked at for others who have a connection
 	closed bool
 	nextID uint64
 	active map[uint64]*Frozen

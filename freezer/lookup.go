@@ -26,6 +26,7 @@ type Owner struct {
 	mu      sync.Mutex
 	again   func() (socket, error) // finds the socket where it was
 	others  []Process              // found later than Processes, to have the connection
+	sought  time.Time              // when such others were last looked for
 	closed  bool
 }
 
@@ -115,7 +116,45 @@ func (o *Owner) learn(ps []Process) {
 		o.freezer.leave(ps)
 		return
 	}
-	o.others = append(o.others, ps...)
+	for _, p := range ps {
+		if same := func(o Process) bool { return o.PID == p.PID }; slices.ContainsFunc(o.Processes, same) || slices.ContainsFunc(o.others, same) {
+			o.freezer.leave([]Process{p})
+			continue
+		}
+		o.others = append(o.others, p)
+	}
+}
+
+// dueStrangers reports whether others may be looked for now, and notes that they are.
+func (o *Owner) dueStrangers(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now.Sub(o.sought) < strangersEvery {
+		return false
+	}
+	o.sought = now
+	return true
+}
+
+// strangers returns those of the others, but for those among ps, that still have the socket, with handles that the
+// caller owns, and forgets who has let go of it.
+func (o *Owner) strangers(ps []Process, inode uint32) ([]Process, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || inode != o.Inode {
+		return nil, nil
+	}
+	link := socketLink(inode)
+	var gone []Process
+	o.others = slices.DeleteFunc(o.others, func(p Process) bool {
+		ended := !linksTo(p.link, link) || slices.ContainsFunc(ps, func(o Process) bool { return o.PID == p.PID })
+		if ended {
+			gone = append(gone, p)
+		}
+		return ended
+	})
+	o.freezer.leave(gone)
+	return dupAll(slices.Clone(o.others))
 }
 
 // Lookup finds the processes that hold the client's end of a connection:

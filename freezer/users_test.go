@@ -1,10 +1,10 @@
 package freezer
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +14,8 @@ import (
 )
 
 // passRole has a connection as descriptor 3 and the end of a Unix socket as 4: it passes the one by the other when it is told to.
-func passRole([]string) error {
+// With "busy" it is busy from then on.
+func passRole(args []string) error {
 	fmt.Println("ready")
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
@@ -22,11 +23,18 @@ func passRole([]string) error {
 	if err := unix.Sendmsg(4, []byte("x"), unix.UnixRights(3), nil, 0); err != nil {
 		return err
 	}
+	if args[0] == "busy" {
+		go func() {
+			for {
+				runtime.Gosched()
+			}
+		}()
+	}
 	return waitForEnd()
 }
 
 // takeRole takes a connection from the Unix socket that is its descriptor 3, and uses it as it is told: "read" waits in a
-// system call, "poll" in another, "epoll" by a set, "idle" not at all.
+// system call, "poll" in another, "epoll" in one for a set; "set" only has a set, and "idle" does nothing.
 func takeRole(args []string) error {
 	oob := make([]byte, 64)
 	_, n, _, _, err := unix.Recvmsg(3, make([]byte, 1), oob, 0)
@@ -50,7 +58,7 @@ func takeRole(args []string) error {
 		go unix.Read(fd, make([]byte, 1))
 	case "poll":
 		go unix.Poll([]unix.PollFd{{Fd: 0}, {Fd: int32(fd), Events: unix.POLLIN}}, -1)
-	case "epoll":
+	case "epoll", "set":
 		set, err := unix.EpollCreate1(0)
 		if err != nil {
 			return err
@@ -58,13 +66,16 @@ func takeRole(args []string) error {
 		if err := unix.EpollCtl(set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
 			return err
 		}
+		if args[0] == "epoll" {
+			go unix.EpollWait(set, make([]unix.EpollEvent, 1), -1)
+		}
 	}
 	return waitForEnd()
 }
 
 // passing starts two processes of which neither descends from the other, nor has the same parent. One has a connection, and
 // passes it to the other when it is told to.
-func passing(t *testing.T, use string) (conn net.Conn, giver *child, taker int) {
+func passing(t *testing.T, use, giver string) (conn net.Conn, by *child, taker int) {
 	t.Helper()
 	needRoot(t)
 	_, c, conn := dial(t, "127.0.0.1:0")
@@ -77,7 +88,7 @@ func passing(t *testing.T, use string) (conn net.Conn, giver *child, taker int) 
 		t.Fatal(err)
 	}
 	left, right := os.NewFile(uintptr(pair[0]), "left"), os.NewFile(uintptr(pair[1]), "right")
-	g, _ := start(t, nil, []*os.File{file, left}, self("pass")...)
+	g, _ := start(t, nil, []*os.File{file, left}, self("pass", giver)...)
 	// The taker has a parent of its own.
 	exe, err := os.Executable()
 	if err != nil {
@@ -96,11 +107,14 @@ func passing(t *testing.T, use string) (conn net.Conn, giver *child, taker int) 
 }
 
 // A connection may have been passed to a process that is no relative. The first freeze finds that out, and does not count as
-// one that held; from then on it takes the one that uses the connection, or none.
+// one that held; from then on it takes the one that uses the connection while the other waits for something else, or none.
 func TestPassedDescriptor(t *testing.T) {
-	for use, known := range map[string]bool{"read": true, "poll": true, "epoll": true, "idle": false} {
-		t.Run(use, func(t *testing.T) {
-			conn, giver, taker := passing(t, use)
+	for _, c := range []struct {
+		use, giver string
+		known      bool
+	}{{"read", "", true}, {"poll", "", true}, {"epoll", "", true}, {"set", "", false}, {"idle", "", false}, {"read", "busy", false}} {
+		t.Run(c.use+c.giver, func(t *testing.T) {
+			conn, giver, taker := passing(t, c.use, c.giver)
 			f := newFreezer(t)
 			client, server := ends(conn)
 			o := lookup(t, f, client, server)
@@ -110,28 +124,20 @@ func TestPassedDescriptor(t *testing.T) {
 			if _, err := giver.in.Write([]byte("x")); err != nil {
 				t.Fatal(err)
 			}
+			settled := func() bool {
+				return !c.known || mannerOf(taker, o.Inode) == uses && mannerOf(giver.pid(), o.Inode) == waits
+			}
 			eventually(t, "the other has it", func() bool {
 				at, _ := holds(taker, socketLink(o.Inode))
-				return at != "" && (!known || uses(taker, o.Inode))
+				return at != "" && settled()
 			})
+			freezePassed(t, f, o, giver.pid(), taker)
+			eventually(t, "it is waited for again", settled)
 			z, err := f.Freeze(t.Context(), o, ScopeProcess, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the other is found", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.others) == 1 })
-			if err := z.Thaw(); err != nil {
-				t.Fatal(err)
-			}
-			if b := z.Broken(); !strings.HasPrefix(b, fmt.Sprintf("pid %d (", taker)) || !strings.HasSuffix(b, ") has the connection too, and was not stopped") {
-				t.Errorf("broken: %q, expected it to name %d", b, taker)
-			}
-			eventually(t, "it is waited for again", func() bool { return !known || uses(taker, o.Inode) })
-			z, err = f.Freeze(t.Context(), o, ScopeProcess, time.Minute)
-			if !known {
+			if !c.known {
 				mustRefuse(t, err, "which of them uses it cannot be told")
-				var r *Refusal
-				if errors.As(f.Check(o, ScopeProcess), &r); r == nil {
-					t.Error("a check finds nothing")
+				if err := f.Check(o, ScopeProcess); err != nil {
+					t.Errorf("a check that another moment may not bear out: %v", err)
 				}
 				return
 			}
@@ -155,15 +161,55 @@ func TestPassedDescriptor(t *testing.T) {
 	}
 }
 
-// A tree is that of the one that uses the connection, of whom others may have it by inheritance.
-func TestTreeOfTheOneThatUses(t *testing.T) {
+// freezePassed makes the first freeze of a connection that was passed on.
+func freezePassed(t *testing.T, f *Freezer, o *Owner, giver, taker int) {
+	t.Helper()
+	z, err := f.Freeze(t.Context(), o, ScopeProcess, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pidsOf(z.Processes()); !slices.Equal(got, []int{giver}) {
+		t.Errorf("froze %v, expected %d", got, giver)
+	}
+	eventually(t, "the other is found", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.others) == 1 })
+	if err := z.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if b := z.Broken(); !strings.HasPrefix(b, fmt.Sprintf("pid %d (", taker)) || !strings.HasSuffix(b, ") has the connection too, and was not stopped") {
+		t.Errorf("broken: %q, expected it to name %d", b, taker)
+	}
+}
+
+// Each connection has its own search for those to whom it was passed, and what is found is known after the holders have
+// changed, too.
+func TestPassedDescriptorOfEachConnection(t *testing.T) {
+	f := newFreezer(t)
+	for range 2 { // at once one after the other
+		conn, giver, taker := passing(t, "idle", "")
+		client, server := ends(conn)
+		o := lookup(t, f, client, server)
+		if _, err := giver.in.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the other has it", func() bool { at, _ := holds(taker, socketLink(o.Inode)); return at != "" })
+		freezePassed(t, f, o, giver.pid(), taker)
+		others, err := o.strangers(nil, o.Inode)
+		if err != nil || len(others) != 1 || others[0].PID != taker {
+			t.Errorf("others %v, %v, expected %d", others, err, taker)
+		}
+		closeAll(others)
+	}
+}
+
+// Of a family all are stopped: the one that waits for the connection need not be the one that works on it.
+func TestFamilyIsStoppedWhole(t *testing.T) {
 	f := newFreezer(t)
 	_, c, conn := dial(t, "127.0.0.1:0")
 	file, err := c.File()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, _ := start(t, nil, []*os.File{file}, "sh", "-c", "sleep 1000 & echo ready; read x <&3")
+	h, _ := start(t, nil, []*os.File{file}, "sh", "-c", "while :; do :; done & echo ready; read x <&3")
 	file.Close()
 	c.Close()
 	kids := kidsOf(t, h.pid())
@@ -173,20 +219,14 @@ func TestTreeOfTheOneThatUses(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Kill(kids[0], unix.SIGKILL) })
 	client, server := ends(conn)
 	o := lookup(t, f, client, server)
-	if uses(kids[0], o.Inode) {
-		t.Error("its child is taken to use what it only has")
-	}
-	for scope, stops := range map[Scope]bool{ScopeProcess: false, ScopeTree: true} {
-		eventually(t, "it reads", func() bool { return uses(h.pid(), o.Inode) })
+	eventually(t, "it reads", func() bool { return mannerOf(h.pid(), o.Inode) == uses })
+	for _, scope := range []Scope{ScopeProcess, ScopeTree} {
 		z, err := f.Freeze(t.Context(), o, scope, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pidsOf(z.Processes()); !slices.Equal(got, []int{h.pid()}) {
-			t.Errorf("%s: froze %v, expected %d", scope, got, h.pid())
-		}
-		if s := stateOf(kids[0]); (s == 'T') != stops {
-			t.Errorf("%s: its child is in state %c", scope, s)
+		for _, pid := range []int{h.pid(), kids[0]} {
+			everyThread(t, pid, 'T')
 		}
 		if err := z.Thaw(); err != nil {
 			t.Fatal(err)
