@@ -18,6 +18,7 @@ func TestBegun(t *testing.T) {
 		{"a pipeline", "DEL a; SET b t NX PX 9", []bool{false, false}},
 		{"a release that is queued", "MULTI; DEL a; SET b t NX PX 9; EXEC; SET b t NX PX 9", []bool{false, true, false}},
 		{"a renewal", "MULTI; PEXPIRE a 9; SET b t NX PX 9; DISCARD; SET b t NX PX 9", []bool{false, true, false}},
+		{"behind an UNWATCH that is queued", "WATCH w; MULTI; DEL a; UNWATCH; SET b t NX PX 9; EXEC; SET b t NX PX 9", []bool{false, true, false}},
 		{"an acquire", "MULTI; SET b t NX PX 9; SET c t NX PX 9; EXEC", []bool{false, false}},
 		{"one that is reset", "MULTI; DEL a; RESET; SET b t NX PX 9", []bool{false, false}},
 	} {

@@ -35,7 +35,9 @@ func (t *Tracker) control(e *entry) {
 	case watchVerb:
 		t.watch()
 	case unwatchVerb:
-		t.unwatch()
+		if !t.multi { // EXEC looks at the keys before it carries out what is queued
+			t.unwatch()
+		}
 	case multiVerb:
 		e.act = begins
 		t.multi = true

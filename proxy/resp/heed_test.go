@@ -53,6 +53,7 @@ func TestReadsBeforeActs(t *testing.T) {
 		{"watched, and gone", "WATCH k -> +OK; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *-1", `DEL release db0 "k" guarded T failed`},
 		{"watched, renewed", "WATCH k -> +OK; GET k -> $3 tok; MULTI -> +OK; PEXPIRE k 500 -> +QUEUED; EXEC -> *1 :1", `PEXPIRE renew db0 "k" guarded T ttl=500ms done`},
 		{"watched, until it was not", "WATCH k -> +OK; GET k -> $3 tok; UNWATCH -> +OK; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *1 :1", `DEL release db0 "k" T done racy`},
+		{"watched, until EXEC", "WATCH k -> +OK; GET k -> $3 tok; MULTI -> +OK; UNWATCH -> +QUEUED; DEL k -> +QUEUED; EXEC -> *2 +OK :1", `DEL release db0 "k" guarded T done`},
 		{"watched, outside of MULTI", "WATCH k -> +OK; GET k -> $3 tok; DEL k -> :1", `DEL release db0 "k" T done racy`},
 		{"watched before", "WATCH k -> +OK; MULTI -> +OK; EXEC -> *0; GET k -> $3 tok; MULTI -> +OK; DEL k -> +QUEUED; EXEC -> *1 :1", `DEL release db0 "k" done`},
 		{"read in MULTI, released behind it", taken + "MULTI -> +OK; GET k -> +QUEUED; EXEC -> *1 $3 tok; DEL k -> :1", granted + `DEL release db0 "k" T done racy`},
