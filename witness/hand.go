@@ -121,14 +121,23 @@ func ended(ctx context.Context, c *pgx.Conn, backend int32) (lock.Outcome, error
 		var there bool
 		err := c.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE pid = $1)
 			OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE pid = $1)`, backend).Scan(&there)
-		switch {
-		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return lock.Unknown, fmt.Errorf("the backend was told to end, and had not within %s", gone)
-		case err != nil:
-			return lock.Unknown, fmt.Errorf("the backend was told to end: see it end: %w", worded(err))
-		case !there:
-			return lock.Done, nil
+		if o, err := fate(ctx, there, err); o != lock.Pending {
+			return o, err
 		}
 		sleep(ctx, pause)
 	}
+}
+
+// fate says what has become of a backend that was told to end, by the answer to whether it is there: Pending if that
+// may be asked again. One that is not there has ended, however late that is heard.
+func fate(ctx context.Context, there bool, err error) (lock.Outcome, error) {
+	switch {
+	case err == nil && !there:
+		return lock.Done, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return lock.Unknown, fmt.Errorf("the backend was told to end, and had not within %s", gone)
+	case err != nil:
+		return lock.Unknown, fmt.Errorf("the backend was told to end: see it end: %w", worded(err))
+	}
+	return lock.Pending, nil
 }

@@ -2,6 +2,7 @@ package witness
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -129,6 +130,32 @@ func TestBackendEndsLate(t *testing.T) {
 	}
 	if err := victim.Ping(ctx); err == nil || !strings.Contains(err.Error(), "57P01") {
 		t.Errorf("the client is told %v", err)
+	}
+}
+
+// That a backend has ended counts when it is heard with the last of the time, too.
+func TestFateOfABackend(t *testing.T) {
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	broken := errors.New("broken")
+	for name, tt := range map[string]struct {
+		ctx   context.Context
+		there bool
+		err   error
+		want  lock.Outcome
+		says  string
+	}{
+		"ended":             {t.Context(), false, nil, lock.Done, ""},
+		"ended, heard late": {late, false, nil, lock.Done, ""},
+		"there":             {t.Context(), true, nil, lock.Pending, ""},
+		"there, late":       {late, true, nil, lock.Unknown, "had not within 2s"},
+		"no answer":         {t.Context(), false, broken, lock.Unknown, "see it end: broken"},
+		"no answer in time": {late, false, context.DeadlineExceeded, lock.Unknown, "had not within 2s"},
+	} {
+		o, err := fate(tt.ctx, tt.there, tt.err)
+		if o != tt.want || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %s, %v", name, o, err)
+		}
 	}
 }
 
