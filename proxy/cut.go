@@ -92,11 +92,11 @@ func (d *driver) sever(ctx context.Context, y *way, step Step, buf []byte) error
 		d.record(y.dir)
 	}
 	gone := d.conn.peer.gone()
+	settle(ctx, d.client)
+	settle(ctx, d.upstream)
 	if ctx.Err() != nil {
 		return errCut // the session ends by itself
 	}
-	settle(ctx, d.client)
-	settle(ctx, d.upstream)
 	// Both before either is closed: the other direction closes what it finds at its end.
 	resets(d.client)
 	resets(d.upstream)

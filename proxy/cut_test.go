@@ -2,6 +2,10 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -49,6 +53,54 @@ func TestCutThatNeverCame(t *testing.T) {
 	ended := dropped(t, func(e *Engine, c *conn, _ *injection) { e.Closed(c, 7) })
 	if len(ended) != 1 || ended[0].Outcome != "cut short" || ended[0].Ended != lock.Instant(7) || ended[0].Reason == "" {
 		t.Errorf("%+v", ended)
+	}
+}
+
+// A waited is a connection that is about to be waited for, at which something else happens.
+type waited struct {
+	net.Conn
+	then  func()
+	reset bool
+}
+
+func (w *waited) SyscallConn() (syscall.RawConn, error) {
+	w.then()
+	return nil, errors.ErrUnsupported
+}
+
+func (w *waited) SetLinger(int) error {
+	w.reset = true
+	return nil
+}
+
+// A session that ends while the last that was written is on its way ends by itself: nobody is reset, or told so.
+func TestCutOfASessionThatEnds(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		ended := dropped(t, func(e *Engine, c *conn, in *injection) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			near, far := net.Pipe()
+			defer far.Close()
+			go func() { _, _ = io.Copy(io.Discard, far) }()
+			client := &waited{Conn: near, then: func() {
+				if ends {
+					cancel()
+				}
+			}}
+			upstream := &waited{Conn: near, then: func() {}}
+			d := &driver{session: &Session{engine: e}, conn: c, client: client, upstream: upstream, clock: func() lock.Instant { return 5 }, halt: cancel}
+			_, replies := ways(client, upstream)
+			if err := d.sever(ctx, replies, Step{Gate: in.gate}, nil); !errors.Is(err, errCut) {
+				t.Error(err)
+			}
+			if client.reset == ends || upstream.reset == ends {
+				t.Errorf("ends %t: reset %t, %t", ends, client.reset, upstream.reset)
+			}
+			e.Closed(c, 7)
+		})
+		if want := map[bool]string{false: "landed", true: "cut short"}[ends]; len(ended) != 1 || ended[0].Outcome != want {
+			t.Errorf("ends %t: %+v", ends, ended)
+		}
 	}
 }
 
