@@ -151,7 +151,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 		var err error
 		if from, err = readOrigin(ctx, socket); err != nil {
 			if ctx.Err() == nil {
-				s.Log.Warn("client refused", "proxy", r.Protocol, "client", socket.RemoteAddr().String(), "err", err)
+				s.Log.Log(ctx, weight(err), "client refused", "proxy", r.Protocol, "client", socket.RemoteAddr().String(), "err", err)
 			}
 			return nil
 		}

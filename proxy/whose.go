@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"syscall"
@@ -20,6 +22,14 @@ func readOrigin(ctx context.Context, socket net.Conn) (origin.Origin, error) {
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
 	defer stop()
 	return origin.Read(socket)
+}
+
+// weight is how much a connection without a header matters: one that says nothing only looks whether the port is open.
+func weight(err error) slog.Level {
+	if errors.Is(err, origin.ErrEmpty) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // A Finder is a Freezer that finds clients of whom their connection does not tell enough.

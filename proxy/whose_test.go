@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -94,6 +95,15 @@ func TestWhoseAConnectionIs(t *testing.T) {
 		}
 		if silent := x.from == (origin.Origin{}); silent != strings.Contains(o.Reason, "relay does not say") {
 			t.Errorf("%+v: reason %q", x.from, o.Reason)
+		}
+	}
+}
+
+// A plain check of a port is no client that was refused.
+func TestWeightOfNoHeader(t *testing.T) {
+	for text, want := range map[string]slog.Level{"": slog.LevelDebug, "PING\r\n": slog.LevelWarn, "PROXY ": slog.LevelWarn} {
+		if _, err := origin.Read(strings.NewReader(text)); weight(err) != want {
+			t.Errorf("%q: %s for %v", text, weight(err), err)
 		}
 	}
 }

@@ -32,13 +32,18 @@ const (
 // ErrNone: what came is no such header.
 var ErrNone = errors.New("expected a header of the PROXY protocol")
 
+// ErrEmpty: the connection ended in order before its first byte, as a load balancer's plain check of a port does.
+var ErrEmpty = errors.New("nothing was sent")
+
 // Read reads one header and nothing behind it. It reads in small pieces, and waits for no more than it needs: what is
 // no header is an error at its first byte that shows it.
 func Read(r io.Reader) (Origin, error) {
 	head := make([]byte, 0, most1)
 	for {
 		var one [1]byte
-		if _, err := io.ReadFull(r, one[:]); err != nil {
+		if _, err := io.ReadFull(r, one[:]); err == io.EOF && len(head) == 0 {
+			return Origin{}, ErrEmpty
+		} else if err != nil {
 			return Origin{}, fmt.Errorf("read the PROXY header: %w", err)
 		}
 		head = append(head, one[0])

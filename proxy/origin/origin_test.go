@@ -106,6 +106,11 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%q: %+v, %v; want %s", text, o, err, want)
 		}
 	}
+	for text, want := range map[string]bool{"": true, "P": false, signature2: false} {
+		if _, err := Read(strings.NewReader(text)); errors.Is(err, ErrEmpty) != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	if _, err := Read(strings.NewReader("GET")); !errors.Is(err, ErrNone) {
 		t.Errorf("got %v", err)
 	}
