@@ -58,9 +58,17 @@ func newGlances() *glances {
 }
 
 // first reports whether a name has not come before with that verb. It may say
-// no to a new one whose place another has taken.
+// no to a new one whose places others have taken.
 func (g *glances) first(verb uint64, name []byte) bool {
 	h := maphash.Bytes(g.seed, name) ^ verb
-	place := &g.names[h%uint64(len(g.names))]
-	return place.Load() == 0 && place.CompareAndSwap(0, h)
+	for i := range uint64(8) {
+		place := &g.names[(h+i)%uint64(len(g.names))]
+		if place.Load() == 0 && place.CompareAndSwap(0, h) {
+			return true
+		}
+		if place.Load() == h {
+			return false
+		}
+	}
+	return false
 }

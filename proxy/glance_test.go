@@ -57,3 +57,17 @@ func TestInterestIsPure(t *testing.T) {
 		t.Errorf("%v allocations a look", n)
 	}
 }
+
+// Names are told from each other whatever their hashes: two often want one place.
+func TestGlancesOfManyNames(t *testing.T) {
+	for range 200 {
+		g := newGlances()
+		for round, want := range []bool{true, false} {
+			for n := range 16 {
+				if got := g.first(g.selects, fmt.Append(nil, n)); got != want {
+					t.Fatalf("round %d, name %d: first %v", round, n, got)
+				}
+			}
+		}
+	}
+}
