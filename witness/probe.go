@@ -86,7 +86,7 @@ func (t *touching) Before(c wire.Call) *proxy.Look {
 	p.calls[c] = v
 	p.line = append(p.line, v)
 	p.admit()
-	if p.calls[c] == nil {
+	if v.unseen {
 		return nil
 	}
 	return v.look
@@ -143,7 +143,7 @@ func (p *prober) admit() {
 		v.before = &question{refs: v.refs}
 		v.before.then = func() { p.looked(v) }
 		if !p.looker.ask(v.before) {
-			p.end(v)
+			p.pass(v)
 			v.look.Give(nil)
 		}
 	}
@@ -189,7 +189,7 @@ func (p *prober) looked(v *probing) {
 		return
 	}
 	if !v.before.ok {
-		p.end(v)
+		p.overlook(v)
 	}
 	v.look.Give(nil)
 }
@@ -280,9 +280,15 @@ func (t *touching) Missed(c wire.Call) {
 	}
 }
 
-// overlook has a call go ahead without a look: what others have done to its keys
-// until it is answered may be its doing.
+// overlook has a call go ahead without a look, and lets those ahead that waited for it.
 func (p *prober) overlook(v *probing) {
+	p.pass(v)
+	p.admit()
+}
+
+// pass has a call go ahead without a look: what others have done to its keys
+// until it is answered may be its doing.
+func (p *prober) pass(v *probing) {
 	v.unseen = true
 	p.line = without(p.line, v)
 	for _, o := range p.calls {
@@ -290,7 +296,6 @@ func (p *prober) overlook(v *probing) {
 			o.spoilt = true
 		}
 	}
-	p.admit()
 }
 
 // Passed implements proxy.Watcher.

@@ -204,6 +204,21 @@ func TestCallsWithoutALookSpoilOthers(t *testing.T) {
 			d.answer("token-of-a")
 			return d.after(first, "")
 		},
+		"whose look was none": func(d *desk, first, second wire.Call) string {
+			d.before(second)
+			d.p.looker.finish(<-d.p.looker.queue)
+			d.before(first)
+			d.answer("token-of-a")
+			return d.after(first, "")
+		},
+		"whose look cannot be asked for": func(d *desk, first, second wire.Call) string {
+			d.p.looker.queue = make(chan *question)
+			d.before(second)
+			d.p.looker.queue = make(chan *question, 1)
+			d.before(first)
+			d.answer("token-of-a")
+			return d.after(first, "")
+		},
 		"that are done": func(d *desk, first, second wire.Call) string {
 			d.before(second)
 			d.w.Missed(second)
