@@ -47,10 +47,11 @@ func (c *Clock) follow(ctx context.Context, k *link) error {
 		if n := c.locks(); n != seen {
 			seen, last = n, c.now()
 		}
-		if ctx.Err() == nil && c.now().Sub(last) > untilOld {
+		over := ctx.Err() != nil // before the look, which is the one more only then
+		if !over && c.now().Sub(last) > untilOld {
 			continue
 		}
-		if err := c.look(k); err != nil || ctx.Err() != nil {
+		if err := c.look(k); err != nil || over {
 			return err
 		}
 	}
