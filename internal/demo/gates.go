@@ -113,7 +113,7 @@ it are no try, and were run anew.
 func (r *repeated) gateRows(ctx context.Context, libraries bool) (rows []gateRow, err error) {
 	switch {
 	case libraries:
-		if rows, err = r.libraryRows(ctx); err == nil {
+		if rows, err = r.rowsOfLibraries(ctx); err == nil {
 			err = r.prepare(ctx)
 		}
 	case r.worker != "":

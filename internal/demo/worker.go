@@ -50,8 +50,8 @@ func (g gateRow) of() service {
 	return all[slices.IndexFunc(all, func(s service) bool { return s.form == g.form })]
 }
 
-// libraryRows are those of each library, whose services are made ready.
-func (r *repeated) libraryRows(ctx context.Context) (out []gateRow, err error) {
+// rowsOfLibraries are those of each library, whose services are made ready.
+func (r *repeated) rowsOfLibraries(ctx context.Context) (out []gateRow, err error) {
 	for _, l := range libraries() {
 		command, err := l.build(ctx, r.dir)
 		if err != nil {
