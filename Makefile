@@ -79,7 +79,7 @@ soak: ## ten thousand clients for an hour, with servers that are started anew me
 	go run ./soak $(SOAK)
 
 soak-freezer: ## 10,000 freezes and thaws of every scope under load; the daemon is killed 300 times, its guard 100 times
-	LOCKFAULT_CYCLES=10000 LOCKFAULT_DAEMON_KILLS=300 LOCKFAULT_GUARD_KILLS=100 go test ./freezer -run TestSoak -v -timeout 2h
+	LOCKFAULT_CYCLES=10000 LOCKFAULT_DAEMON_KILLS=300 LOCKFAULT_GUARD_KILLS=100 go test ./freezer -run TestSoak -v -count 1 -timeout 2h
 
 soak-locks: ## 200,000 sections under these locks, with pauses that none of them minds: no verdict (an hour)
 	./scripts/need.sh redis postgres matrix

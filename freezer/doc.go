@@ -15,8 +15,8 @@
 // the journal when both have died. A process that could not be thawed is named
 // in the error, because a human has to send it SIGCONT.
 //
-// The guard is the same binary, started again, in its own session and in the
-// daemon's cgroup. It holds the same handles (pidfds, open freezer files), so
+// The guard is the same binary, started again, in its own process group and in
+// the daemon's cgroup. It holds the same handles (pidfds, open freezer files), so
 // that it needs to look up nothing when it acts.
 //
 // A pid is never trusted alone: every process is kept as a pidfd with its start

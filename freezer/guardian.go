@@ -51,9 +51,12 @@ func startGuard(argv []string) (*guardian, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.ExtraFiles = []*os.File{theirs, daemon} // guardSocket, guardDaemon
 	cmd.Env = append(os.Environ(), guardEnv+"=1")
-	// Its own session, so that a terminal's signals to the daemon's group miss
-	// it. No parent-death signal: that is the one moment it exists for.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Its own process group, so that a terminal's signals to the daemon's miss
+	// it. Not its own session: to the scheduler (CONFIG_SCHED_AUTOGROUP) that is
+	// another claim on the processor, and a new one can wait for seconds behind a
+	// busy session that the daemon itself is served in. No parent-death signal:
+	// that is the one moment it exists for.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
 	// At once: with its own end open the daemon would never see the guard's close.
 	theirs.Close()
