@@ -13,19 +13,82 @@ import (
 	"time"
 )
 
+// Parts are what the API is made of. What is nil is not served.
+type Parts struct {
+	Gates    Gates
+	Rules    Rules
+	Seen     Seen
+	Freezing Freezing
+	Stopping Stopping
+	Events   http.Handler // the stream of the history
+	Metrics  http.Handler
+	Page     http.Handler
+	State    func() any   // what the page shows
+	Ready    func() error // why traffic is not served; nil: as soon as the API is
+}
+
 // An api holds what the routes need.
 type api struct {
-	gates Gates
+	parts Parts
 	token string
 }
 
-// Handler returns the API over gates. With a token, each request has to show it.
-func Handler(gates Gates, token string) http.Handler {
-	a := &api{gates: gates, token: token}
-	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/signals", a.signals)
-	routes.HandleFunc("POST /v1/signals/{name}", a.signal)
-	return http.NewCrossOriginProtection().Handler(a.admit(routes))
+// Handler returns the API over its parts. With a token, each request has to show it, but for those that ask only
+// whether the daemon is well.
+func Handler(p Parts, token string) http.Handler {
+	a := &api{parts: p, token: token}
+	routes, all := http.NewServeMux(), http.NewServeMux()
+	for _, r := range a.routes() {
+		routes.HandleFunc(r.method+" "+r.path, r.serve)
+	}
+	all.HandleFunc("GET /healthz", a.healthy)
+	all.HandleFunc("GET /readyz", a.ready)
+	all.Handle("/", http.NewCrossOriginProtection().Handler(a.admit(routes)))
+	return all
+}
+
+// A route is one that is behind the token.
+type route struct {
+	method, path string
+	serve        http.HandlerFunc
+}
+
+// routes lists those of the parts that there are.
+func (a *api) routes() (list []route) {
+	p := a.parts
+	add := func(method, path string, serve http.HandlerFunc) { list = append(list, route{method, path, serve}) }
+	if p.Gates != nil {
+		add("GET", "/v1/signals", a.signals)
+		add("POST", "/v1/signals/{name}", a.signal)
+	}
+	if p.Events != nil {
+		add("GET", "/v1/events", p.Events.ServeHTTP)
+	}
+	if p.State != nil {
+		add("GET", "/v1/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, p.State()) })
+	}
+	if p.Metrics != nil {
+		add("GET", "/metrics", p.Metrics.ServeHTTP)
+	}
+	if p.Page != nil {
+		add("GET", "/", p.Page.ServeHTTP)
+	}
+	return list
+}
+
+// well is the answer to who asks whether the daemon is.
+type well struct {
+	Status string `json:"status"`
+}
+
+func (a *api) healthy(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, well{"ok"}) }
+
+func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
+	if a.parts.Ready != nil && a.parts.Ready() != nil {
+		reply(w, http.StatusServiceUnavailable, well{"not ready"})
+		return
+	}
+	reply(w, http.StatusOK, well{"ok"})
 }
 
 // refused is the answer to what is not let in.

@@ -51,6 +51,9 @@ func TestRoutes(t *testing.T) {
 		{name: "no token", method: "POST", path: "/v1/signals/go", token: "secret", status: 401, body: "Bearer"},
 		{name: "a wrong token", method: "POST", path: "/v1/signals/go", token: "secret", auth: "Bearer guess", status: 401},
 		{name: "no bearer", method: "POST", path: "/v1/signals/go", token: "secret", auth: "secret", status: 401},
+		{name: "whether it is well, without the token", method: "GET", path: "/healthz", token: "secret", host: "10.0.0.7:8474", status: 200, body: `{"status":"ok"}`},
+		{name: "whether it is ready, without the token", method: "GET", path: "/readyz", token: "secret", host: "10.0.0.7:8474", status: 200, body: `{"status":"ok"}`},
+		{name: "a part that there is not", method: "GET", path: "/v1/events", status: 404},
 		{name: "the token", method: "POST", path: "/v1/signals/go", token: "secret", auth: "Bearer secret", host: "staging:8474", status: 200, given: "go"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,7 +69,7 @@ func TestRoutes(t *testing.T) {
 				r.Header.Set("Authorization", tt.auth)
 			}
 			w := httptest.NewRecorder()
-			Handler(b, tt.token).ServeHTTP(w, r)
+			Handler(Parts{Gates: b}, tt.token).ServeHTTP(w, r)
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
 				t.Errorf("%d %s, want %d %s", w.Code, w.Body, tt.status, tt.body)
 			}
@@ -90,7 +93,7 @@ func TestNoSignalsAreAnEmptyList(t *testing.T) {
 		r := httptest.NewRequest(method, path, nil)
 		r.Host = "localhost"
 		w := httptest.NewRecorder()
-		Handler(nothing{}, "").ServeHTTP(w, r)
+		Handler(Parts{Gates: nothing{}}, "").ServeHTTP(w, r)
 		if !strings.Contains(w.Body.String(), `"signals":[]`) {
 			t.Error(path, w.Body)
 		}
@@ -115,7 +118,7 @@ func TestServesUntilClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Serve(ln, Handler(&board{}, ""))
+	s := Serve(ln, Handler(Parts{Gates: &board{}}, ""))
 	url := "http://" + ln.Addr().String() + "/v1/signals/go"
 	r, err := http.Post(url, "", nil)
 	if err != nil {
@@ -140,7 +143,7 @@ func TestCloseTellsOfAListenerThatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.Close()
-	s := Serve(ln, Handler(&board{}, ""))
+	s := Serve(ln, Handler(Parts{Gates: &board{}}, ""))
 	s.done <- <-s.done // it has failed by then
 	if err := s.Close(); err == nil {
 		t.Error("no error of a listener that was closed before")
@@ -173,7 +176,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // silent serves a client that says nothing.
 func silent(t *testing.T) (*Server, net.Conn) {
 	p := &pipes{conns: make(chan net.Conn), over: make(chan struct{})}
-	s := Serve(p, Handler(&board{}, ""))
+	s := Serve(p, Handler(Parts{Gates: &board{}}, ""))
 	here, there := net.Pipe()
 	p.conns <- there
 	synctest.Wait()

@@ -38,19 +38,19 @@ type awaited struct {
 
 func (a *api) signals(w http.ResponseWriter, _ *http.Request) {
 	list := []awaited{}
-	for _, name := range a.gates.Signals() {
-		gates, kept := a.gates.Waiting(name)
+	for _, name := range a.parts.Gates.Signals() {
+		gates, kept := a.parts.Gates.Waiting(name)
 		list = append(list, awaited{name, gates, kept})
 	}
 	reply(w, http.StatusOK, map[string]any{"signals": list})
 }
 
 func (a *api) signal(w http.ResponseWriter, r *http.Request) {
-	name, names := r.PathValue("name"), a.gates.Signals()
+	name, names := r.PathValue("name"), a.parts.Gates.Signals()
 	if !slices.Contains(names, name) {
 		reply(w, http.StatusNotFound, unknown{"no armed rule waits for a signal of that name", append([]string{}, names...)})
 		return
 	}
-	heard, opened := a.gates.Signal(name)
+	heard, opened := a.parts.Gates.Signal(name)
 	reply(w, http.StatusOK, given{name, heard, opened, heard == 0})
 }

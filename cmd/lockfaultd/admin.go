@@ -43,8 +43,13 @@ func (d *daemon) openAdmin() error {
 	case err != nil:
 		return usagef("--admin: cannot %v", err)
 	}
-	d.admin, d.adminURL = admin.Serve(ln, admin.Handler(signals{d}, token)), "http://"+reachable(ln.Addr())
+	d.admin, d.adminURL = admin.Serve(ln, admin.Handler(d.parts(), token)), "http://"+reachable(ln.Addr())
 	return nil
+}
+
+// parts are what the API is made of.
+func (d *daemon) parts() admin.Parts {
+	return admin.Parts{Gates: signals{d}}
 }
 
 // reachable is an address as somebody on this machine would dial it.
