@@ -46,6 +46,7 @@ var rooms = map[string]Room{
 	"probe":             {Ours: []string{"lock", "history", "probe/check", "internal/urlquery"}, Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
 	"report":            {Ours: []string{"lock", "history", "probe/check", "internal/nearest", "docs"}},
 	"docs":              {Pure: true},
+	"live":              {},
 	"internal/alarm":    {Pure: true},
 	"internal/config":   {Ours: []string{"lock", "fault", "internal/urlquery"}, Theirs: []string{"github.com/goccy/go-yaml"}},
 	"internal/testbed":  {Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
