@@ -13,6 +13,9 @@
 // writer's own, which leaves their differences. Lock keys, table and column names are written in clear,
 // since a report must name them.
 //
+// Lines are counted from the header, which is 0. A [Ring] keeps the last of them for
+// those that read while it is written.
+//
 // Reading ignores types of line and fields that it does not know, and refuses a
 // newer major version of the schema. The package judges nothing.
 package history

@@ -143,3 +143,24 @@ func (s *scanner) line(b []byte, n int, whole bool) (Entry, error) {
 	}
 	return e, nil
 }
+
+// A Decoder decodes the lines of histories one by one, wherever they come from. The
+// first of a run has to be its header. It is for one goroutine.
+type Decoder struct{ same names }
+
+// NewDecoder returns a decoder.
+func NewDecoder() *Decoder { return &Decoder{same: names{}} }
+
+// Line decodes a line, of which it keeps nothing. An entry of which nothing is set is of a
+// type that is not known.
+func (d *Decoder) Line(line []byte) (Entry, error) {
+	s := scanner{same: d.same}
+	e, err := s.entry(line, anyLine)
+	if err != nil {
+		return Entry{}, fmt.Errorf("read line of history: %w", err)
+	}
+	return e, nil
+}
+
+// anyLine is the number of a line that may be a header, and need not.
+const anyLine = 2

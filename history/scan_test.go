@@ -12,7 +12,7 @@ import (
 
 const headerLine = `{"type":"header","schema":"1.1"}` + "\n"
 
-func endLine(n int) string { return fmt.Sprintf(`{"type":"end","conn":%d}`+"\n", n) }
+func endLine(n int) string { return fmt.Sprintf(`{"type":"end","session":%d}`+"\n", n) }
 
 func TestScanHandsOverWhatIsThereWithoutWaitingForMore(t *testing.T) {
 	r, w := io.Pipe()
@@ -73,4 +73,27 @@ func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += n
 	return n, err
+}
+
+func TestDecoderTakesTheLinesOfOneRunAfterAnother(t *testing.T) {
+	d := history.NewDecoder()
+	for range 2 {
+		e, err := d.Line([]byte(headerLine))
+		if err != nil || e.Header == nil {
+			t.Errorf("the header: %+v %v", e, err)
+		}
+		e, err = d.Line([]byte(endLine(7)))
+		if err != nil || e.End == nil || e.End.Session != 7 {
+			t.Errorf("an end: %+v %v", e, err)
+		}
+	}
+	if e, err := d.Line([]byte(`{"type":"something new"}`)); err != nil || e != (history.Entry{}) {
+		t.Errorf("what is not known: %+v %v", e, err)
+	}
+	if _, err := d.Line([]byte(`{"type":"op","seq":`)); err == nil {
+		t.Error("no error of a line that is cut off")
+	}
+	if _, err := d.Line([]byte(`{"type":"header","schema":"9.0"}`)); !errors.Is(err, history.ErrNewer) {
+		t.Errorf("a newer header: %v", err)
+	}
 }

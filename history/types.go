@@ -13,6 +13,7 @@ const Schema = "1.1"
 // A Header is the first line.
 type Header struct {
 	Schema       string             `json:"schema"`
+	Run          string             `json:"run,omitempty"`     // of the start of the daemon that wrote it, random: 16 hex digits
 	Started      time.Time          `json:"started"`           // wall clock at Instant 0
 	Seed         uint64             `json:"seed"`              //
 	KeyID        string             `json:"key_id,omitempty"`  // of the hasher: histories with different ones do not merge

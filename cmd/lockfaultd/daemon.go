@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/admin"
 	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/proxy/legs"
@@ -32,7 +33,9 @@ type daemon struct {
 	server  *proxy.Server
 	freezer *freezing
 	record  *proxy.Record // nil: no history
-	file    *os.File      // of the history
+	file    *os.File      // of the history; nil: it is in no file
+	ring    *history.Ring // of its last lines; nil: nobody can ask for them
+	run     string        // names this start in it
 	clock   func() lock.Instant
 	log     *slog.Logger
 
@@ -63,7 +66,8 @@ func newClock() (time.Time, func() lock.Instant) {
 	return start, func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
 }
 
-// newDaemon wires everything and starts the runner. historyFile may be empty;
+// newDaemon wires everything and starts the runner. historyFile may be empty: what
+// is seen is recorded then for the admin API alone, if there is one;
 // full says what happens when the disk cannot keep up with it.
 func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.WhenFull, baseline func(context.Context, string) bool, log *slog.Logger) (*daemon, error) {
 	plan, err := fault.NewPlan(s.rules, s.seed, s.limits)
@@ -77,7 +81,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	ledger := lock.NewLedger(s.decls)
 	ledger.Servers(s.servers(lock.Redis))
 	d := &daemon{
-		setup: s, plan: plan, clock: clock, log: log,
+		setup: s, plan: plan, clock: clock, log: log, run: newRun(),
 		engine:     proxy.NewEngine(ledger, plan, s.tables()...),
 		hash:       lock.NewHasher(key),
 		scripts:    resp.NewScripts(),
@@ -94,7 +98,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	if d.freezer, err = newFreezing(s, up, log); err != nil {
 		return nil, err
 	}
-	if historyFile != "" {
+	if historyFile != "" || s.admin != "" {
 		if err := d.openHistory(historyFile, start, full); err != nil {
 			return nil, err
 		}

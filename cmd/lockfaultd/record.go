@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"os"
@@ -44,19 +46,60 @@ func (d *daemon) vain(v fault.Vain) {
 	}
 }
 
+// openHistory begins the record: in the file, if there is to be one, and in the ring that
+// the admin API shows.
 func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return usagef("--out: cannot write the history: %v", err)
+	out := tee{}
+	if path != "" {
+		f, err := os.Create(path)
+		if err != nil {
+			return usagef("--out: cannot write the history: %v", err)
+		}
+		d.file = f
+		out.file = bufio.NewWriterSize(&disk{File: f, log: d.log}, 64<<10)
+	}
+	if d.setup.admin != "" {
+		d.ring = history.NewRing(history.RingSize, d.clock)
+		out.ring = d.ring
 	}
 	h := history.Header{
-		Schema: history.Schema, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
+		Schema: history.Schema, Run: d.run, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
 		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants), Upstreams: d.setup.upstreams(),
 	}
-	d.file = f
-	buffer := bufio.NewWriterSize(&disk{File: f, log: d.log}, 64<<10)
-	d.record = proxy.NewRecord(history.NewWriter(buffer, h, d.setup.integers), buffer.Flush, d.engine, full)
+	d.record = proxy.NewRecord(history.NewWriter(out, h, d.setup.integers), out.flush, d.engine, full)
 	return nil
+}
+
+// A tee hands each line of the history to the ring and to the file, of which either may be
+// missing. What goes wrong with the file comes out of flush: those that follow the ring
+// are shown what comes then.
+type tee struct {
+	ring *history.Ring
+	file *bufio.Writer
+}
+
+func (t tee) Write(line []byte) (int, error) {
+	if t.ring != nil {
+		t.ring.Write(line)
+	}
+	if t.file != nil {
+		_, _ = t.file.Write(line) // its error sticks
+	}
+	return len(line), nil
+}
+
+func (t tee) flush() error {
+	if t.file == nil {
+		return nil
+	}
+	return t.file.Flush()
+}
+
+// newRun returns what names one start of a daemon.
+func newRun() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }
 
 // A disk says so at once when it fails for the first time: the error itself
@@ -81,5 +124,12 @@ func (d *daemon) closeHistory() error {
 	if d.record == nil {
 		return nil
 	}
-	return errors.Join(d.record.Close(), d.file.Close())
+	err := d.record.Close()
+	if d.ring != nil {
+		d.ring.Close()
+	}
+	if d.file == nil {
+		return err
+	}
+	return errors.Join(err, d.file.Close())
 }
