@@ -2,6 +2,7 @@
 //
 //	GET  /v1/signals         the signals that armed rules wait for, and how many gates do now
 //	POST /v1/signals/NAME    give the signal that gates wait for as until:signal:NAME
+//	GET  /v1/events          the history while it is written
 //
 // A [Handler] holds the routes; [Listen] opens its listener, on loopback unless there is a token, and
 // [Server.Close] ends it. Answers are JSON. A browser's page from elsewhere can give no signal: it is refused by its

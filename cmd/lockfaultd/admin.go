@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/admin"
 	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/history"
 )
 
 // The variables with the admin API's token, and with its URL for commands that are run.
@@ -49,8 +50,18 @@ func (d *daemon) openAdmin() error {
 
 // parts are what the API is made of.
 func (d *daemon) parts() admin.Parts {
-	return admin.Parts{Gates: signals{d}}
+	return admin.Parts{Gates: signals{d}, Events: admin.Events(stream{d.ring, d.run}, nil)}
 }
+
+// A stream is the history of this run as the API has it.
+type stream struct {
+	*history.Ring
+	run string
+}
+
+func (s stream) Run() string { return s.run }
+
+func (s stream) At(n uint64) int64 { return int64(s.Ring.At(n)) }
 
 // reachable is an address as somebody on this machine would dial it.
 func reachable(a net.Addr) string {
