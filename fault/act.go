@@ -15,8 +15,8 @@ const (
 	Kill   Act = "kill-backend" // the server ends the connection that has the lock
 )
 
-// lasts reports whether an act goes on for a time, which its rule has to give.
-func (a Act) lasts() bool { return a == Stall || a == Freeze || a == Hold }
+// Lasts reports whether an act goes on for a time, which its rule has to give.
+func (a Act) Lasts() bool { return a == Stall || a == Freeze || a == Hold }
 
 // A Flag is one rule flag: what it does, and on which side of an op.
 type Flag struct {

@@ -10,7 +10,12 @@
 // decision is over, whatever became of it, the engine says so by [Plan.Ended].
 // [Plan.Uses] tells the report what each rule saw, did and could not do.
 //
-// Of each moment, the rules are asked in the order of the list, and the first
+// Rules may come and go while the plan is at work: [Plan.Add], [Plan.Remove],
+// [Plan.Reload]; [Plan.Arm] has one act for a time or a number of times, and
+// [Plan.Disarm] has it neither act nor count. Nothing of that changes what another
+// rule counts or draws. [Plan.Hand] decides what somebody asks for beside them.
+//
+// Of each moment, the armed rules are asked in the order of the list, and the first
 // one that matches, could fire and selects the event wins. A rule counts an
 // event, per matched name, only if it could have fired at it; everything else
 // is barred, with a reason, and counted apart. An event that an earlier rule
@@ -18,12 +23,12 @@
 // third event at which the rule was free to act, and never lost to a rival.
 //
 // Time is an argument: an instant of the engine's clock, never running
-// backwards. A draw is a hash of the seed, the rule's place, the matched name
+// backwards. A draw is a hash of the seed, the rule's number, the matched name
 // and the ordinal, so the order in which names arrive changes no draw. The
 // same calls give the same decisions.
 //
 // A Plan is not safe for concurrent use, except for [Plan.Wants],
-// [Plan.KeysOf] and [Plan.CouldTable]; its owner has a mutex. It keeps no
+// [Plan.KeysOf], [Plan.CouldTable] and [Plan.Epoch]; its owner has a mutex. It keeps no
 // reference to an op after Decide has returned.
 //
 // The package does not wait, freeze, read a clock or do I/O, and it does not

@@ -11,17 +11,17 @@ func (p *Plan) draw(r *armed, name string, n int) bool {
 		return true
 	}
 	// The upper 53 bits are what a float64 holds exactly.
-	u := float64(p.hash(r.index, name, n)>>11) / (1 << 53)
+	u := float64(p.hash(r, name, n)>>11) / (1 << 53)
 	return u < r.Chance/100
 }
 
-// hash is the only source of chance: a function of the seed, the rule's place,
-// the name and the ordinal.
-func (p *Plan) hash(rule int, name string, n int) uint64 {
+// hash is the only source of chance: a function of the seed, the rule's number,
+// how often it has been armed anew, the name and the ordinal.
+func (p *Plan) hash(r *armed, name string, n int) uint64 {
 	h := fnv.New64a()
 	var b []byte
 	b = binary.BigEndian.AppendUint64(b, p.seed)
-	b = binary.BigEndian.AppendUint64(b, uint64(rule))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.index)|uint64(r.again)<<32)
 	b = binary.BigEndian.AppendUint64(b, uint64(n))
 	h.Write(b)
 	h.Write([]byte(name))

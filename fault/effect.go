@@ -10,7 +10,7 @@ import (
 
 // effect reads "=" and how long, or until when.
 func (p *parser) effect() (err error) {
-	if !p.rule.Do.lasts() {
+	if !p.rule.Do.Lasts() {
 		return p.noneTaken()
 	}
 	if !p.accept("=") {
@@ -64,7 +64,7 @@ func (p *parser) follow() string {
 		next = next[1:]
 	}
 	last := `"="`
-	if !p.rule.Do.lasts() {
+	if !p.rule.Do.Lasts() {
 		last = `","`
 	}
 	if len(next) == 0 {

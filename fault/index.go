@@ -2,11 +2,12 @@ package fault
 
 import "github.com/lockfaultd/lockfaultd/lock"
 
-// anchors tells quickly whether any rule may be about an event, so that a
-// hundred rules cost what one does wherever none of them is.
+// anchors tells quickly whether any armed rule may be about an event, so that a
+// hundred rules cost what one does wherever none of them is. It is not changed
+// once the plan has it: another takes its place.
 type anchors struct {
+	epoch uint64
 	verbs map[verb]*names
-	lists map[shape][]*armed // filled as shapes come by
 }
 
 // shape is what of an op and a phase decides which events it is.
@@ -25,11 +26,26 @@ type names struct {
 	globs []string
 }
 
-func newAnchors() anchors {
-	return anchors{verbs: map[verb]*names{}, lists: map[shape][]*armed{}}
+// anchor has everybody ask about those rules that are armed now.
+func (p *Plan) anchor() {
+	a := &anchors{verbs: map[verb]*names{}}
+	if last := p.anchors.Load(); last != nil {
+		a.epoch = last.epoch + 1
+	}
+	for _, r := range p.rules {
+		if r.on {
+			a.add(r.Rule)
+		}
+	}
+	p.lists = map[shape][]*armed{}
+	p.anchors.Store(a)
 }
 
-func (a anchors) add(r Rule) {
+// Epoch is another number whenever Wants, KeysOf and CouldTable may say other
+// things than before. It is safe for concurrent use.
+func (p *Plan) Epoch() uint64 { return p.anchors.Load().epoch }
+
+func (a *anchors) add(r Rule) {
 	v := verb{r.Proto, r.Event}
 	n := a.verbs[v]
 	if n == nil {
@@ -69,19 +85,19 @@ func (n *names) match(name []byte) bool {
 	return false
 }
 
-// about returns the rules whose event the op may be, in their order.
+// about returns the armed rules whose event the op may be, in their order.
 func (p *Plan) about(phase Phase, op *lock.Op) []*armed {
 	s := shape{phase, op.Proto, op.Kind, op.Verb, op.NX}
-	list, known := p.anchors.lists[s]
+	list, known := p.lists[s]
 	if known {
 		return list
 	}
 	for _, r := range p.rules {
-		if r.concerns(s) {
+		if r.on && r.concerns(s) {
 			list = append(list, r)
 		}
 	}
-	p.anchors.lists[s] = list
+	p.lists[s] = list
 	return list
 }
 
@@ -101,19 +117,20 @@ func (r *Rule) concerns(s shape) bool {
 	return r.Event == string(s.kind) || r.Event == s.verb && !beside(s.proto, s.kind)
 }
 
-// KeysOf returns what reports whether a rule about this Redis verb may match a
-// key. Both are safe for concurrent use.
+// KeysOf returns what reports whether an armed rule about this Redis verb may
+// match a key, whichever are armed by then. Both are safe for concurrent use.
 func (p *Plan) KeysOf(name string) func(key []byte) bool {
-	if n := p.anchors.verbs[verb{lock.Redis, name}]; n != nil {
-		return n.match
+	v := verb{lock.Redis, name}
+	return func(key []byte) bool {
+		n := p.anchors.Load().verbs[v]
+		return n != nil && n.match(key)
 	}
-	return func([]byte) bool { return false }
 }
 
-// CouldTable reports whether a rule about this Postgres verb may match a table,
-// named as in a statement. It is safe for concurrent use.
+// CouldTable reports whether an armed rule about this Postgres verb may match a
+// table, named as in a statement. It is safe for concurrent use.
 func (p *Plan) CouldTable(name, table string) bool {
-	n := p.anchors.verbs[verb{lock.Postgres, name}]
+	n := p.anchors.Load().verbs[verb{lock.Postgres, name}]
 	if n == nil {
 		return false
 	}

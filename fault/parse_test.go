@@ -153,7 +153,7 @@ func genRule(do Act) *rapid.Generator[string] {
 		}
 		effect := "=" + pick(dur.Draw(t, "for"), "ttl", "ttl*"+number.Draw(t, "times"), "ttl+"+dur.Draw(t, "more"),
 			"ttl-"+dur.Draw(t, "less"), "ttl+"+number.Draw(t, "percent")+"%", "ttl-"+number.Draw(t, "lessp")+"%").Draw(t, "effect")
-		if do.lasts() {
+		if do.Lasts() {
 			s += effect
 		}
 		keys := []string{"max=3", "per=section", "cooldown=" + dur.Draw(t, "cool"), "name=a-b.c"}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -58,9 +59,10 @@ type Decision struct {
 	Act       Act
 	At        Phase         // on which side of the op it is done
 	Injection uint64        // from 1, in the order of the decisions; Ended takes it
-	Rule      int           // place in the plan's list, from 0
+	Rule      int           // its number: see Use; -1 of what no rule decided
 	RuleText  string        // Rule.Text
 	Name      string        // Rule.Name
+	Called    string        // what the rule is called: Name, or one that it was given
 	For       time.Duration // never negative; with 0 there is an injection that takes no time; of a gate the longest
 	Until     Conditions    // of a gate
 	Scope     Scope
@@ -70,17 +72,20 @@ type Decision struct {
 	Tick      int64  // number of the tick, of a rule of the clock
 }
 
-// A Plan is an armed list of rules.
+// A Plan is a list of rules, of which those that are armed act.
 type Plan struct {
 	rules   []*armed
 	seed    uint64
 	limits  Limits
-	anchors anchors
-	last    uint64 // injection
+	anchors atomic.Pointer[anchors]
+	lists   map[shape][]*armed // of those that are armed, filled as shapes come by
+	next    int                // number of the next rule
+	any     bool               // one is armed
+	soonest lock.Instant       // when the next one is disarmed by its time
+	last    uint64             // injection
 	vain    []Vain
 	live    map[uint64]live
 	seen    seen
-	base    lock.Instant
 	started bool
 	repeats *repeats // nil: rules select for themselves
 
@@ -98,10 +103,13 @@ type live struct {
 	frozen string // actor, of a freeze
 }
 
-// armed is a rule with what happened to it.
+// armed is a rule that is armed or was, with what happened to it.
 type armed struct {
 	Rule
-	index  int
+	arming
+	index  int    // its number, which no other rule of the plan ever has
+	called string // its name, or one that it was given
+	origin origin
 	counts map[string]int // by name: events at which it could have fired
 	within sections       // of a rule that counts by section, instead
 	seen   int            // events that the anchor matched
@@ -113,6 +121,7 @@ type armed struct {
 	active int          // injections not over
 	ended  lock.Instant // when the last one was
 	ticks  int64        // number of the last tick dealt with
+	base   lock.Instant // from when they are counted
 }
 
 // NewPlan arms the rules, in the order in which they are asked. It refuses two
@@ -122,18 +131,9 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 		return nil, fmt.Errorf("arm rules: --max-frozen and --max-freeze cannot be negative")
 	}
 	limits.MaxFrozen = max(limits.MaxFrozen, 1)
-	p := &Plan{seed: seed, limits: limits, anchors: newAnchors(), live: map[uint64]live{}, seen: newSeen()}
-	names := map[string]bool{}
-	for i, r := range rules {
-		if err := fits(r, limits); err != nil {
-			return nil, fmt.Errorf("arm rule %s: %w", r.Text, err)
-		}
-		if r.Name != "" && names[r.Name] {
-			return nil, fmt.Errorf("arm rule %s: another rule has the name %s, expected a name of its own", r.Text, r.Name)
-		}
-		names[r.Name] = true
-		p.anchors.add(r)
-		p.rules = append(p.rules, &armed{Rule: r, index: i, counts: map[string]int{}, within: sections{}, barred: map[string]int{}, told: map[string]bool{}})
+	p := &Plan{seed: seed, limits: limits, live: map[uint64]live{}, seen: newSeen(), soonest: lock.Never}
+	if err := p.replace(given, rules, 0); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -152,16 +152,17 @@ func fits(r Rule, limits Limits) error {
 		told, limits.freeze(0))
 }
 
-// Wants reports whether a rule names this wire verb, so that a parser should
+// Wants reports whether an armed rule names this wire verb, so that a parser should
 // make an op of it even where nothing else needs one. It is safe for
 // concurrent use.
 func (p *Plan) Wants(proto lock.Protocol, name string) bool {
-	return p.anchors.verbs[verb{proto, name}] != nil
+	return p.anchors.Load().verbs[verb{proto, name}] != nil
 }
 
 // Decide says what to do at a moment. Each decision that is not Pass must be
 // followed by Ended, even if it could not be carried out.
 func (p *Plan) Decide(m Moment, now lock.Instant) Decision {
+	p.Expire(now)
 	if m.Op == nil || len(p.rules) == 0 {
 		return Decision{}
 	}
@@ -222,8 +223,9 @@ func (p *Plan) fire(r *armed, t Moment, name string, n int) Decision {
 	p.live[p.last] = l
 	r.active++
 	r.fired++
+	p.spend(r)
 	return Decision{
-		Act: r.Do, At: r.At, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name,
+		Act: r.Do, At: r.At, Injection: p.last, Rule: r.index, RuleText: r.Text, Name: r.Name, Called: r.called,
 		For: p.lasts(r, t.TTL), Until: r.Until, Scope: r.Scope, Actor: t.Actor, Matched: name, Ordinal: n,
 	}
 }
@@ -276,7 +278,7 @@ func (p *Plan) bar(r *armed, t Moment, name string, now lock.Instant) string {
 	switch {
 	case p.baseline.goesOn(now):
 		return InBaseline
-	case r.Max > 0 && r.fired >= r.Max:
+	case r.Max > 0 && r.spent >= r.Max:
 		return BudgetSpent
 	case r.cooling(now):
 		return CoolingDown

@@ -66,7 +66,7 @@ func TestDecisionTellsEverything(t *testing.T) {
 	got := p.Decide(m, 10)
 	want := Decision{
 		Act: Freeze, At: After, Injection: 1, Rule: 1, RuleText: "--freeze-after read(counter)=ttl+300ms,scope=cgroup,name=late",
-		Name: "late", For: 800 * ms, Scope: ScopeCgroup, Actor: "A1", Matched: "counter", Ordinal: 1,
+		Name: "late", Called: "late", For: 800 * ms, Scope: ScopeCgroup, Actor: "A1", Matched: "counter", Ordinal: 1,
 	}
 	if got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)

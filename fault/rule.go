@@ -145,7 +145,7 @@ func (r Rule) String() string {
 	if r.Chance > 0 {
 		b.WriteString("@" + decimal(r.Chance) + "%")
 	}
-	if r.Do.lasts() {
+	if r.Do.Lasts() {
 		b.WriteString("=" + r.effect())
 	}
 	if r.Scope != defaultScope(r.Do, r.Event) {

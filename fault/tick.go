@@ -9,10 +9,14 @@ import (
 
 // Start sets the instant from which ticks are counted: tick(1.5s) is due 1.5 s,
 // 3 s ... after it. Without it, the first call of NextTick is the start. Only
-// the first start counts.
+// the first start counts; those of a rule that is armed later are counted from
+// then on.
 func (p *Plan) Start(now lock.Instant) {
 	if !p.started {
-		p.base, p.started = now, true
+		p.started = true
+		for _, r := range p.rules {
+			r.base = now
+		}
 	}
 }
 
@@ -22,16 +26,17 @@ func (p *Plan) NextTick(now lock.Instant) (lock.Instant, bool) {
 	p.Start(now)
 	next, ok := lock.Never, false
 	for _, r := range p.rules {
-		if r.Event == tick && !r.spent() {
-			next, ok = min(next, p.base.Add(r.Period*time.Duration(r.ticks+1))), true
+		if r.ticking() {
+			next, ok = min(next, r.base.Add(r.Period*time.Duration(r.ticks+1))), true
 		}
 	}
 	return next, ok
 }
 
-// spent reports whether a tick rule can never fire again.
-func (r *armed) spent() bool {
-	return r.Max > 0 && r.fired >= r.Max || r.Select.From > 0 && r.counts[""] >= r.Select.To
+// ticking reports whether a rule waits for the clock, and can fire yet.
+func (r *armed) ticking() bool {
+	spent := r.Max > 0 && r.spent >= r.Max || r.Select.From > 0 && r.counts[""] >= r.Select.To
+	return r.Event == tick && r.on && !spent
 }
 
 // Tick decides for every tick that is due. The actors are the labels of those
@@ -39,12 +44,13 @@ func (r *armed) spent() bool {
 // the next one is due too is barred, and only the last is used.
 func (p *Plan) Tick(now lock.Instant, actors []string) []Decision {
 	p.Start(now)
+	p.Expire(now)
 	var made []Decision
 	for _, r := range p.rules {
-		if r.Event != tick || r.spent() {
+		if !r.ticking() {
 			continue
 		}
-		if due := int64(now.Sub(p.base) / r.Period); due > r.ticks {
+		if due := int64(now.Sub(r.base) / r.Period); due > r.ticks {
 			late := int(due - r.ticks - 1)
 			r.ticks = due
 			r.seen += late + 1
@@ -70,7 +76,7 @@ func (p *Plan) strike(r *armed, actors []string, now lock.Instant) Decision {
 	if p.repeats != nil {
 		return p.repeats.strike(p, r, free, now)
 	}
-	picked := free[p.hash(r.index, tick, r.counts[""]+1)%uint64(len(free))]
+	picked := free[p.hash(r, tick, r.counts[""]+1)%uint64(len(free))]
 	return p.ask(r, Moment{Actor: picked, Freezable: true}, "", now)
 }
 

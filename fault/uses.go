@@ -11,14 +11,18 @@ import (
 
 // A Use is what became of one rule.
 type Use struct {
-	Rule    int    // place in the list, from 0
+	Rule    int    // its number: its place in the first list, from 0; rules that came later count on from there
 	Text    string // as typed, flag included
-	Name    string
-	Seen    int     // events that its anchor matched
-	Could   int     // of those, at which it could have fired: the counted ones
-	Fired   int     // of those, selected and decided
-	Barred  []Count // the others, by reason; most frequent first
-	Nearest []Count // when Seen is 0: events that came by, most like the rule's first
+	Name    string // its own; may be empty
+	Called  string // Name, or what it is called without one; no other rule of the plan is
+	Armed   bool
+	Until   lock.Instant // when it is disarmed; 0: at no time
+	Left    int          // after how many more injections it is disarmed; 0: after no number of them
+	Seen    int          // events that its anchor matched
+	Could   int          // of those, at which it could have fired: the counted ones
+	Fired   int          // of those, selected and decided
+	Barred  []Count      // the others, by reason; most frequent first
+	Nearest []Count      // when Seen is 0: events that came by, most like the rule's first
 }
 
 // A Count is how often something happened.
@@ -31,7 +35,10 @@ type Count struct {
 func (p *Plan) Uses() []Use {
 	uses := make([]Use, 0, len(p.rules))
 	for _, r := range p.rules {
-		u := Use{Rule: r.index, Text: r.Text, Name: r.Name, Seen: r.seen, Could: r.could, Fired: r.fired}
+		u := Use{
+			Rule: r.index, Text: r.Text, Name: r.Name, Called: r.called, Armed: r.on, Until: r.until, Left: r.left,
+			Seen: r.seen, Could: r.could, Fired: r.fired,
+		}
 		for why, n := range r.barred {
 			u.Barred = append(u.Barred, Count{why, n})
 		}
