@@ -262,6 +262,25 @@ func (l *Ledger) Terms() []*Term {
 	return out
 }
 
+// Open returns the open terms of all locks, by ID.
+func (l *Ledger) Open() []*Term {
+	out := slices.Clone(l.open)
+	slices.SortFunc(out, func(a, b *Term) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Ended returns the terms that have ended since an instant, the last first, as far as they are remembered and nothing
+// needs them any more: at most so many.
+func (l *Ledger) Ended(since Instant, most int) (out []*Term) {
+	for _, t := range slices.Backward(l.retired) {
+		if len(out) == most || t.End < since {
+			break
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
 // OpenTerms returns the open terms of a process, in the order of their grants.
 // Once-markers are not among them, and neither are locks that span a transaction:
 // those say nothing about what happens outside of it.
