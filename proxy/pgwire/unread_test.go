@@ -210,3 +210,24 @@ func TestReadsThatDoNotMatterCostNothing(t *testing.T) {
 		t.Errorf("withheld %d, copied %d", pl.held, cap(pl.tracker.client.buf))
 	}
 }
+
+// A statement that a rule comes to name is an op from then on, be it one that was prepared before.
+func TestWantedFromNowOn(t *testing.T) {
+	for _, ask := range []fe{{q("LISTEN jobs")}, {b("", "s"), e(""), syn}} {
+		var wanted bool
+		tr := newTracker()
+		tr.opt.Wants = func(verb string) bool { return wanted && verb == "LISTEN" }
+		pl := newPlayer(t, tr).play(encode(t, append(started[:2:2], fe{p("s", "LISTEN jobs"), syn}, be{parsed, z('I')})), 0)
+		for _, wanted = range []bool{false, true, false, true} {
+			pl.marks = nil
+			got := be{c("LISTEN"), z('I')}
+			if len(ask) > 1 {
+				got = append(be{boundOK}, got...)
+			}
+			pl.play(encode(t, []any{ask, got}), 0)
+			if ops := len(pl.marks) > 0; ops != wanted || wanted && pl.marks[0].Op.Verb != "LISTEN" {
+				t.Errorf("wanted %t: %s", wanted, pl.text())
+			}
+		}
+	}
+}

@@ -88,6 +88,7 @@ type remembered struct {
 	could   func(key []byte) bool // whether one may
 	most    int                   // arguments
 	reads   bool                  // it is a GET
+	epoch   uint64                // when that was so
 }
 
 // know looks a name up, if it is a possible one.
@@ -96,13 +97,14 @@ func (t *Tracker) know(name []byte) bool {
 	if len(name) == 0 || len(name) > maxName {
 		return false
 	}
-	if string(name) == string(l.name[:l.n]) {
+	epoch := t.epoch()
+	if string(name) == string(l.name[:l.n]) && l.epoch == epoch {
 		return true
 	}
 	var up [maxName]byte
 	key := upper(up[:copy(up[:], name)])
 	known := lookup(key)
-	*l = remembered{most: mostArguments(known.verb), longest: int(known.longest()), reads: known.verb == getVerb}
+	*l = remembered{most: mostArguments(known.verb), longest: int(known.longest()), reads: known.verb == getVerb, epoch: epoch}
 	l.n = uint8(copy(l.name[:], name))
 	if l.most == 0 || t.opt.Wants == nil {
 		return true
@@ -119,6 +121,13 @@ func (t *Tracker) know(name []byte) bool {
 		l.could = t.ruling(cmd)
 	}
 	return true
+}
+
+func (t *Tracker) epoch() uint64 {
+	if t.opt.Epoch == nil {
+		return 0
+	}
+	return t.opt.Epoch()
 }
 
 // mostArguments is up to how many arguments, the name included, a command makes

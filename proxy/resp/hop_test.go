@@ -79,3 +79,26 @@ func TestHopLeavesTheChunkAlone(t *testing.T) {
 		t.Errorf("%q became %q, clear to %d", before, chunk, clear)
 	}
 }
+
+// What rules come to name is hopped over no more, and what none names any more is hopped over again, however often the
+// command has come by.
+func TestHopsFollowTheRules(t *testing.T) {
+	wanted, epoch := false, uint64(0)
+	o := testOptions("GET")
+	o.Wants = func(verb string) bool { return wanted && verb == "GET" }
+	o.Could = func(string) func([]byte) bool { return func([]byte) bool { return wanted } }
+	o.Epoch = func() uint64 { return epoch }
+	tr, get := NewTracker(o), []byte(words("GET a"))
+	for _, wanted = range []bool{false, true, false, true} {
+		epoch++
+		for range 3 {
+			n := tr.hopRequests(get)
+			if hopped := n == len(get); hopped == wanted {
+				t.Errorf("wanted %t, hopped over %t", wanted, hopped)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { epoch++; tr.hopRequests(get) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

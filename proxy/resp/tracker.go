@@ -16,13 +16,18 @@ type Options struct {
 	Scripts  *Scripts     // shared by the connections to one upstream; nil: the tracker's own
 
 	// Wants reports whether a rule names a verb, in capitals; each command of
-	// that verb is then an op. Its answer may be remembered. nil: none.
+	// that verb is then an op. Its answer may be remembered while Epoch stays the
+	// same. nil: none.
 	Wants func(verb string) bool
+
+	// Epoch returns another number once Wants may answer otherwise. nil: it never
+	// does.
+	Epoch func() uint64
 
 	// Could returns what reports whether a rule that names a verb may match a
 	// key; where that answers false, the command need be no op. It may be
-	// remembered, and asked of one request more than once or not at all: its
-	// answer depends on the key alone. nil: any key may be matched.
+	// remembered, and asked of one request more than once or not at all: while Epoch
+	// stays the same its answer depends on the key alone. nil: any key may be matched.
 	Could func(verb string) func(key []byte) bool
 
 	// Witnessed says that somebody beside the wire can tell what scripts and
