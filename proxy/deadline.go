@@ -36,11 +36,16 @@ func (e *Engine) NextDeadline(now lock.Instant) (lock.Instant, bool) {
 	return next, ok
 }
 
+// nextTick returns when the plan is to be asked next.
 func (e *Engine) nextTick(now lock.Instant) (lock.Instant, bool) {
 	if !e.rules {
 		return 0, false
 	}
-	return e.plan.NextTick(now)
+	next, ok := e.plan.NextTick(now)
+	if end := e.plan.NextExpiry(); end != lock.Never && (!ok || end < next) {
+		return end, true
+	}
+	return next, ok
 }
 
 // Advance does what is due at the instant now: ends stalls, orders thaws, ticks.
@@ -124,27 +129,42 @@ func (e *Engine) Disarm(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rules = false
-	e.unsettle(atEnd, now, func(*settling) bool { return true })
-	for _, in := range slices.Clone(e.active) {
-		switch {
-		case in.gate.cut != nil:
-		case in.deed != nil:
-			e.callOff(in, now)
-		case in.Act != fault.Freeze:
-			e.end(in, now, "cut short", tooSoon)
-		case in.later != nil && !in.delivered:
-			e.delivering.Add(-1)
-			e.end(in, now, "cut short", tooSoon)
-		case in.ends == 0:
-			in.cancelled = true
-		case !in.ordered:
-			e.letGo(in, now)
-		}
-	}
+	e.letAllGo(tooSoon, atEnd, now)
 	for _, g := range e.baselines {
 		if g != nil {
 			g.Open()
 		}
 	}
 	e.kick()
+}
+
+// letAllGo ends what goes on before its time, in the order in which it began.
+func (e *Engine) letAllGo(why, turns string, now lock.Instant) {
+	e.unsettle(turns, now, func(*settling) bool { return true })
+	for _, in := range slices.Clone(e.active) {
+		e.cutShort(in, why, now)
+	}
+}
+
+// cutShort ends an injection before its time, unless it cannot be taken back or ends already.
+func (e *Engine) cutShort(in *injection, why string, now lock.Instant) {
+	switch {
+	case in.gate.cut != nil, in.ordered:
+		return
+	case in.early == "":
+		in.early = why
+	}
+	switch {
+	case in.deed != nil:
+		e.callOff(in, now)
+	case in.Act != fault.Freeze:
+		e.end(in, now, "cut short", in.early)
+	case in.later != nil && !in.delivered:
+		e.delivering.Add(-1)
+		e.end(in, now, "cut short", in.early)
+	case in.ends == 0:
+		in.cancelled = true
+	default:
+		e.letGo(in, now)
+	}
 }

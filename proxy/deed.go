@@ -119,7 +119,7 @@ func (e *Engine) Did(in *injection, o lock.Outcome, err error, now lock.Instant)
 	in.confirmed = now
 	outcome, why := in.deed.told(o, err)
 	if in.cancelled && outcome == "landed" {
-		outcome, why = "cut short", tooSoon+"; "+cmp.Or(why, "it was done")
+		outcome, why = "cut short", in.early+"; "+cmp.Or(why, "it was done")
 	}
 	e.end(in, now, outcome, why)
 }
@@ -150,7 +150,7 @@ func (e *Engine) callOff(in *injection, now lock.Instant) {
 	if del := in.deed.forget; del != nil {
 		e.forgotten(del, lock.Failed, now)
 	}
-	e.end(in, now, "cut short", tooSoon)
+	e.end(in, now, "cut short", in.early)
 }
 
 // forgotten takes in how the removal of a key ended.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
@@ -19,7 +20,8 @@ type Engine struct {
 	seq    uint64
 	ledger *lock.Ledger
 	plan   *fault.Plan
-	rules  bool // some are armed
+	rules  bool // there are some, or may be: the plan is asked
+	alters bool // rules may come and go, and somebody looks on
 
 	conns  map[uint64]*conn
 	actors map[string]*Actor
@@ -42,13 +44,14 @@ type Engine struct {
 	baselines  map[string]*Gate
 	wake       chan struct{}
 
+	margins map[lock.LockID]time.Duration // of the last protected write under each lock
+
 	locks  atomic.Uint64
 	clocks clocks
 
 	tables map[string]bool // those whose every statement matters
 	busy   atomic.Bool     // a lock was granted: statements may belong to a section
 
-	selects bool // a rule names SELECT
 	glances *glances
 
 	book    *schedule.Book // nil: none is kept
@@ -67,6 +70,8 @@ type conn struct {
 	stalled lock.Instant
 	urgent  bool // the request at hand waits for no other's: see [Session.urgent]
 	peer    Peer
+
+	wants *lock.Op // the lock that it has asked for and has no answer about; behind the engine's mutex
 }
 
 // A Peer is the client's end of a session.
@@ -75,8 +80,10 @@ type Peer struct {
 	Name  func() string // what the client calls itself by now; may be nil
 	Gone  func() bool   // whether it has closed its end; may be nil
 
+	Protocol lock.Protocol
 	Upstream string         // where its session leads to, as routes have it
 	Local    netip.AddrPort // from where it leads there
+	Opened   lock.Instant   // when
 	Backend  func() int32   // the number of the Postgres backend, 0 if it is not known yet; nil: it is none
 
 	// Unread tells whether something that was sent to it has not been read; may be nil.
@@ -99,7 +106,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		named[lock.TableName(t)] = true
 	}
 	return &Engine{
-		tables: named, selects: p.Wants(lock.Postgres, "SELECT"),
+		tables: named,
 		ledger: l, plan: p, rules: len(p.Uses()) > 0,
 		conns:     map[uint64]*conn{},
 		actors:    map[string]*Actor{},
@@ -108,6 +115,7 @@ func NewEngine(l *lock.Ledger, p *fault.Plan, tables ...string) *Engine {
 		signals:   map[string]bool{},
 		wake:      make(chan struct{}, 1),
 		glances:   newGlances(),
+		margins:   map[lock.LockID]time.Duration{},
 	}
 }
 
@@ -162,6 +170,7 @@ func (e *Engine) Request(c *conn, op *lock.Op, holdable bool, now lock.Instant) 
 	op.Seq, op.Actor = e.seq, e.label(c)
 	e.clocks.place(op)
 	e.ledger.Request(op)
+	c.asks(op)
 	if !holdable {
 		return nil, false
 	}
@@ -194,6 +203,7 @@ func (e *Engine) Reply(c *conn, op *lock.Op, holdable bool, now lock.Instant) *G
 	op.ReplySeq = e.seq
 	e.clocks.place(op) // of a script the end may be known only now
 	e.ledger.Reply(op)
+	e.answered(c, op)
 	e.heard(c, op, now)
 	if op.Outcome == lock.Granted || op.Kind == lock.Store {
 		e.busy.Store(true)
@@ -229,7 +239,7 @@ func (e *Engine) Amended(op *lock.Op) {
 }
 
 func (e *Engine) moment(c *conn, phase fault.Phase, op *lock.Op, now lock.Instant) *Gate {
-	if !e.rules {
+	if !e.rules || e.book == nil && !e.plan.Armed() {
 		return nil
 	}
 	meant := e.meant(op)
@@ -301,7 +311,7 @@ func (e *Engine) Cares(op *lock.Op) bool {
 // Minds reports whether a finished op belongs into the record: every one but a
 // SELECT outside of all sections from a table that nothing protects.
 func (e *Engine) Minds(op *lock.Op) bool {
-	if op.Kind != lock.Read || op.Term.ID != 0 || e.selects || e.tables[lock.TableName(op.SQL.Table)] {
+	if op.Kind != lock.Read || op.Term.ID != 0 || e.selects() || e.tables[lock.TableName(op.SQL.Table)] {
 		return true
 	}
 	e.mu.Lock()

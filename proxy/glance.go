@@ -11,14 +11,18 @@ import (
 // anybody. One that nobody asked for, while no lock was ever granted, takes no
 // part in anything and is not recorded. The table is as lock.TableName has it.
 func (e *Engine) Reads(table string) bool {
-	if e.busy.Load() || e.tables[table] || e.selects && e.plan.CouldTable("SELECT", table) {
+	selects := e.selects()
+	if e.busy.Load() || e.tables[table] || selects && e.plan.CouldTable("SELECT", table) {
 		return true
 	}
-	if e.selects && e.glances.first(e.glances.selects, []byte(table)) {
+	if selects && e.glances.first(e.glances.selects, []byte(table)) {
 		e.glimpse(&lock.Op{Proto: lock.Postgres, Kind: lock.Read, Verb: "SELECT", SQL: &lock.Statement{Table: table}})
 	}
 	return false
 }
+
+// selects reports, without the mutex, whether an armed rule names SELECT.
+func (e *Engine) selects() bool { return e.plan.Wants(lock.Postgres, "SELECT") }
 
 // Keys returns what reports, without the mutex, whether a command on a key that
 // matters only because rules name its verb matters to any of them.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/lockfaultd/lockfaultd/fault"
@@ -35,6 +36,9 @@ type injection struct {
 	behind    []*Gate      // thaws that this freeze has to wait for
 	over      *Gate        // opens when a freeze has been thawed, or never came about
 	cancelled bool         // it is to end as soon as it has begun
+	early     string       // why it ends before its time; "": it does not
+	begun     *Gate        // of what is done by hand: opens when it is known whether it has begun
+	refused   string       // then: why it has not
 	section   bool         // the process was in a critical section
 	wait      *fault.Wait  // nil: it lasts For
 	later     *Gate        // what its process sends after the grant waits here; nil: the grant itself waits
@@ -150,14 +154,21 @@ func (e *Engine) Frozen(in *injection, t Thawer, err error, now lock.Instant) {
 	if in.cancelled {
 		e.letGo(in, now)
 	}
+	if in.begun != nil {
+		in.begun.Open()
+	}
 	if in.phase == fault.After || in.op == nil {
 		in.gate.Open()
 	}
 	e.kick()
 }
 
-// tooSoon is why an injection ends before its time.
-const tooSoon = "let go early, since the run or the command was to end"
+// Why an injection ends before its time.
+const (
+	tooSoon = "let go early, since the run or the command was to end"
+	thawed  = "thawed by hand"
+	stopped = "let go by hand, with all that rules held"
+)
 
 // Thawed reports the end of a Thaw order. note is what was noticed, such as a
 // SIGCONT that somebody else sent.
@@ -169,7 +180,7 @@ func (e *Engine) Thawed(in *injection, note string, err error, now lock.Instant)
 	case in.gaveUp != "":
 		outcome, why = clientGaveUp, []string{in.gaveUp}
 	case now < in.ends:
-		outcome, why = "cut short", []string{tooSoon}
+		outcome, why = "cut short", []string{cmp.Or(in.early, tooSoon)}
 	case in.shut():
 		outcome, why = closed, []string{in.wait.Why()}
 	case note != "":
@@ -207,6 +218,10 @@ func (e *Engine) end(in *injection, now lock.Instant, outcome, reason string) {
 	}
 	if in.over != nil {
 		in.over.Open()
+	}
+	if in.begun != nil && in.confirmed == 0 {
+		in.refused = reason
+		in.begun.Open()
 	}
 	if in.phase == fault.After || outcome == clientGaveUp || outcome == "refused" {
 		e.unsettle("", now, func(s *settling) bool { return s.in == in })

@@ -49,6 +49,7 @@ const (
 	atGrant   = "lock"        // its process was granted one meanwhile that the wait might have kept from being given back
 	atAnew    = "anew"        // the gate waits for more again, which others are to do
 	atEnd     = "end"         // its connection, or the run, has ended
+	atStop    = "stop"        // all that rules held was let go by hand
 )
 
 // elsewhere is how long a request waits whose process is inside a transaction on another connection:

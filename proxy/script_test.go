@@ -72,6 +72,7 @@ type stage struct {
 	server *proxy.Server
 	record *proxy.Record
 	rules  []fault.Rule
+	alters bool
 	decls  []lock.Declaration
 	ends   map[string]*end // by connection name
 
@@ -226,6 +227,25 @@ func (s *stage) do(f []string) error {
 		waiting, kept := s.engine.Waiting(f[1])
 		s.say("signal %s: heard by %d, opened %d; then %d wait, kept %t", f[1], heard, opened, waiting, kept)
 		return nil
+	case "alters":
+		s.alters = true
+		return nil
+	case "add", "remove", "arm", "off":
+		return s.alter(f)
+	case "stop":
+		rules, held := s.engine.Stop(s.clock())
+		s.say("stop: %d rules disarmed, %d things let go", rules, held)
+		return nil
+	case "freeze":
+		return s.freezeByHand(f[1], f[2])
+	case "thaw":
+		label := strings.Join(f[1:], "")
+		n, err := s.engine.Thaw(label, s.clock())
+		s.say("thaw %q: %d, %v", label, n, err)
+		return nil
+	case "look":
+		s.look()
+		return nil
 	case "disarm":
 		s.engine.Disarm(s.clock())
 		return nil
@@ -321,6 +341,9 @@ func (s *stage) open() error {
 	}
 	plan.Start(s.clock())
 	s.engine = proxy.NewEngine(lock.NewLedger(s.decls), plan)
+	if s.alters {
+		s.engine.Alters()
+	}
 	hash := lock.NewHasher([]byte("test"))
 	s.record = proxy.NewRecord(history.NewWriter(&s.file, history.Header{Schema: history.Schema, Started: s.start, Seed: 1},
 		func(string, string) bool { return true }), func() error { return nil }, s.engine, proxy.Wait)
@@ -339,7 +362,7 @@ func (s *stage) open() error {
 				t := pgwire.NewTracker(pgwire.Options{Session: session, Hash: hash, Statements: cache, Wants: wants})
 				return proxy.Tracker{Tracker: t, ClientName: t.ApplicationName, Backend: t.BackendPID, Working: t.Working}
 			}
-			t := resp.NewTracker(resp.Options{Session: session, Hash: hash, Scripts: scripts, Wants: wants})
+			t := resp.NewTracker(resp.Options{Session: session, Hash: hash, Scripts: scripts, Wants: wants, Epoch: plan.Epoch})
 			return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 		},
 	}

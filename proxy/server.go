@@ -167,7 +167,7 @@ func (s *Server) open(ctx context.Context, socket net.Conn, r Route) *driver {
 	s.live.Add(1)
 	id := s.sessions.Add(1)
 	t := s.Track(r, id)
-	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket, owner), Waiting: func() []byte { return waiting(client) }, Upstream: r.Upstream, Local: addrPort(transport(upstream).LocalAddr()), Backend: t.Backend, Working: t.Working})
+	c := s.Engine.Open(id, Peer{Owner: owner, Name: t.ClientName, Gone: func() bool { return hungUp(client) }, Unread: s.unread(socket, owner), Waiting: func() []byte { return waiting(client) }, Protocol: r.Protocol, Upstream: r.Upstream, Local: addrPort(transport(upstream).LocalAddr()), Opened: s.Clock(), Backend: t.Backend, Working: t.Working})
 	sess := NewSession(s.Engine, c, t.Tracker, func(reason string) {
 		s.desyncs.Add(1)
 		s.Log.Warn("desync: passed on unread from here on", "session", id, "proxy", r.Protocol, "reason", reason)
