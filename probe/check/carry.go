@@ -24,6 +24,8 @@ type carry struct {
 	limits [bounds]int  // how often each was met
 	floor  lock.Instant // what began before it is kept no more
 
+	ghostsBy lock.Instant // of acquires that were not answered later, something may yet be heard
+
 	found     []*finding
 	lastOne   map[string]*finding // by what counts together: see file
 	piles     map[string]*finding
@@ -65,7 +67,7 @@ const (
 )
 
 func newCarry(setup Setup, known *Survey) *carry {
-	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations),
+	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations), ghostsBy: lock.Never,
 		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[staleID]*finding{}, cycles: map[cycleID]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, stepsOn: map[columnOf]*stepState{}, commonOf: map[tableRow]*commonLocks{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},
@@ -280,9 +282,9 @@ func pileOf(code string, level Level, id lock.LockID, by string) string {
 // more says is added to its proof if it comes to stand for several: a format with
 // their number.
 func (c *carry) pile(f *finding, by, more string) *finding {
-	f.more = more
+	f.more, f.pile = more, pileOf(f.Code, f.Level, f.id, by)
 	if len(c.piles) < mostFound {
-		c.piles[pileOf(f.Code, f.Level, f.id, by)] = cmp.Or(f.into, f)
+		c.piles[f.pile] = cmp.Or(f.into, f)
 	}
 	return f
 }

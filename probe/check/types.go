@@ -96,6 +96,8 @@ type Verdict struct {
 	Count int           // how often: victims, pairs or writes, by code; at least 1
 	Train int           // of those, the ones that follow from another verdict's, or from the first of this one
 	Proof string        // in words
+
+	pile string // what it stands for, where it counts all of a kind
 }
 
 // A Counter is the sum of an invariant of kind counter.
