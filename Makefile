@@ -17,6 +17,7 @@ test: ## every test, against real servers, under the race detector
 	./scripts/need.sh redis postgres postgres18 python pytest jest net cc ioredis suites matrix chromium promtool
 	@$(MAKE) --no-print-directory check
 	CI=true CGO_ENABLED=1 go test -race -timeout 20m ./...
+	cd browser && go vet . && CI=true go test -timeout 20m .
 	go run ./conformance -suites libpq_pipeline,isolation -ways armed
 	go run ./matrix -quick
 	go run ./internal/demo broken -quick
