@@ -13,7 +13,7 @@ import (
 
 // Scan reads a history and hands over each line, the header first, in the order in
 // which they stand there. What [Read] says of a last line that was cut off holds
-// here too. Errors name the line, but for those of take, which end the reading.
+// here too. Of a part of a history a gap stands behind the header for those before it. Errors name the line, but for those of take, which end the reading.
 //
 // The lines are read ahead of take, in a goroutine of their own, which has ended
 // when Scan returns: after an error of take that is once the read under way has.
@@ -84,6 +84,9 @@ func (l *lines) batch() (b batch, more bool) {
 		e, err := l.next()
 		if e != (Entry{}) {
 			b.entries = append(b.entries, e)
+		}
+		if e.Header != nil && e.Header.before() != nil {
+			b.entries = append(b.entries, Entry{Gap: e.Header.before()})
 		}
 		if err == io.EOF {
 			return b, false

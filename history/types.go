@@ -21,6 +21,26 @@ type Header struct {
 	Declarations []lock.Declaration `json:"declarations,omitempty"`
 	Invariants   []Invariant        `json:"invariants,omitempty"`
 	Upstreams    []Upstream         `json:"upstreams,omitempty"`
+
+	// Of a history in parts: which this is, from 1, the number that its first line
+	// behind the header has in the run, and an instant by which all that came before it had been written.
+	Part  int          `json:"part,omitempty"`
+	First uint64       `json:"first,omitempty"`
+	At    lock.Instant `json:"at,omitempty"`
+}
+
+// part returns the header of the part of a run that begins with line first.
+func (h Header) part(n int, first uint64, at lock.Instant) Header {
+	h.Part, h.First, h.At = n, first, at
+	return h
+}
+
+// before returns the gap that stands for the parts before this one where they are not read; nil: there are none.
+func (h Header) before() *Gap {
+	if h.First <= 1 {
+		return nil
+	}
+	return &Gap{At: h.At, Lost: int(h.First - 1), Why: "they are in the parts before this one"}
 }
 
 // An Invariant is a number by which the run is judged, with its readings.
