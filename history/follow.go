@@ -2,6 +2,7 @@ package history
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +24,10 @@ type Line struct {
 // the one that grows, then the next run. Of lines that are gone it tells how many as a gap in their place. It is for one
 // goroutine.
 type Follower struct {
-	dir  string
-	run  string // "": none yet
-	next uint64 // the number of the line that comes next in it
+	dir   string
+	first string // the run with which it begins; "": the newest
+	run   string // "": none yet
+	next  uint64 // the number of the line that comes next in it
 
 	file   *os.File // nil: none is open
 	in     *bufio.Reader
@@ -163,10 +165,7 @@ func (f *Follower) choose() (file, bool, error) {
 		c, ok := after(files, f.header)
 		return c, ok, nil
 	}
-	run := f.run
-	if run == "" {
-		run = files[len(files)-1].header.run()
-	}
+	run := cmp.Or(f.run, f.first, files[len(files)-1].header.run())
 	return begin(files, run, f.next), true, nil
 }
 
@@ -262,12 +261,15 @@ func (h Header) trimmed() []byte {
 	return b[:len(b)-1]
 }
 
-// OpenRun opens the newest run of a folder as one history, of which the oldest parts may be gone.
+// OpenRun opens the history of which history.jsonl in a folder is a part, or all, as one. The oldest
+// parts may be gone.
 func OpenRun(dir string) (io.ReadCloser, error) {
-	r := &runReader{follower: Follow(dir)}
-	if err := r.fill(); err != nil {
-		return nil, errors.Join(err, r.Close())
+	last, err := look(dir, FileName)
+	if err != nil || last.header.Part == 0 {
+		return os.Open(filepath.Join(dir, FileName))
 	}
+	r := &runReader{follower: Follow(dir), run: last.header.run()}
+	r.follower.first = r.run
 	return r, nil
 }
 
@@ -305,9 +307,6 @@ func (r *runReader) fill() error {
 		r.rest = r.follower.torn
 	}
 	for _, l := range lines {
-		if r.run == "" {
-			r.run = l.Run
-		}
 		if r.over = l.Run != r.run; r.over {
 			return nil
 		}

@@ -1,8 +1,9 @@
 package history
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -313,9 +314,11 @@ func TestARunIsReadAsOne(t *testing.T) {
 	if h = read(); len(h.Ends) != 17 || len(h.Gaps) != 2 || h.Gaps[0].Lost != 8 {
 		t.Errorf("without its first part: %d lines, gaps %v", len(h.Ends), h.Gaps)
 	}
-	if r, err := OpenRun(t.TempDir()); err != nil {
-		t.Error(err)
-	} else if b, err := io.ReadAll(r); err != nil || len(b) != 0 {
-		t.Errorf("of an empty folder: %q %v", b, err)
+	if _, err := OpenRun(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of an empty folder: %v", err)
+	}
+	writingTo(t, dir, "cccc", began.Add(-time.Hour), 0, Keep{}).lines(3).end()
+	if h = read(); len(h.Ends) != 3 || h.Header.Run != "cccc" {
+		t.Errorf("one that is not cut: %d lines of %s", len(h.Ends), h.Header.Run)
 	}
 }

@@ -32,10 +32,10 @@ type daemon struct {
 	engine  *proxy.Engine
 	server  *proxy.Server
 	freezer *freezing
-	record  *proxy.Record // nil: no history
-	file    *os.File      // of the history; nil: it is in no file
-	ring    *history.Ring // of its last lines; nil: nobody can ask for them
-	run     string        // names this start in it
+	record  *proxy.Record  // nil: no history
+	files   *history.Parts // of the history; nil: it is in no file
+	ring    *history.Ring  // of its last lines; nil: nobody can ask for them
+	run     string         // names this start in it
 	clock   func() lock.Instant
 	log     *slog.Logger
 
@@ -66,6 +66,15 @@ func newClock() (time.Time, func() lock.Instant) {
 	return start, func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
 }
 
+// keyOr returns the key, or one that is drawn where there is none.
+func keyOr(key []byte) []byte {
+	if key == nil {
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // it never fails
+	}
+	return key
+}
+
 // newDaemon wires everything and starts the runner. historyFile may be empty: what
 // is seen is recorded then for the admin API alone, if there is one;
 // full says what happens when the disk cannot keep up with it.
@@ -75,15 +84,13 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 		return nil, usageError{err}
 	}
 	plan.Baseline(s.baseline)
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
 	start, clock := newClock()
 	ledger := lock.NewLedger(s.decls)
 	ledger.Servers(s.servers(lock.Redis))
 	d := &daemon{
 		setup: s, plan: plan, clock: clock, log: log, run: newRun(),
 		engine:     proxy.NewEngine(ledger, plan, s.tables()...),
-		hash:       lock.NewHasher(key),
+		hash:       lock.NewHasher(keyOr(s.key)),
 		scripts:    resp.NewScripts(),
 		statements: pgwire.NewCache(),
 		backends:   map[*pgwire.Tracker]bool{},

@@ -89,6 +89,9 @@ type options struct {
 	maxFrozen  int
 	maxFreeze  time.Duration
 	out        string
+	key        string
+	rotate     string
+	keep       string
 	witness    string
 	admin      string
 	effects    bool // for tests: what scripts do is told by witnesses alone
@@ -155,6 +158,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "effects-only", Usage: "for tests: what scripts do is told by the witness alone, and never by their text", Hidden: true, Destination: &o.effects},
 		&cli.StringFlag{Name: "admin", Usage: "serve the admin API at `ADDRESS`, such as 127.0.0.1:8474; one that is not loopback's needs a token in LOCKFAULTD_ADMIN_TOKEN", Destination: &o.admin, Action: notEmpty("admin")},
 		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json and report.md) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
+		&cli.StringFlag{Name: "history-key", Usage: "make the history's hashes with the key in `FILE`, so that they compare across restarts and daemons", Destination: &o.key, Action: notEmpty("history-key")},
 	)
 }
 
@@ -185,7 +189,10 @@ func noneEmpty(name string) func(*cli.Context, []string) error {
 }
 
 func (o *options) serveFlags() []cli.Flag {
-	return append(o.commonFlags(), o.verboseFlag("log each connection, and not only each injection"))
+	return append(o.commonFlags(),
+		&cli.StringFlag{Name: "rotate", Usage: "cut history.jsonl into parts of `SIZE`, such as 64MiB", Destination: &o.rotate, Action: notEmpty("rotate")},
+		&cli.StringFlag{Name: "keep", Usage: "keep the newest `N|SIZE` of the histories and parts that are over, such as 20 or 2GiB, and remove the others", Destination: &o.keep, Action: notEmpty("keep")},
+		o.verboseFlag("log each connection, and not only each injection"))
 }
 
 func (o *options) runFlags() []cli.Flag {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -52,7 +51,7 @@ func (f *folder) history() string {
 	if f.dir == "" {
 		return ""
 	}
-	return filepath.Join(f.dir, "history.jsonl")
+	return filepath.Join(f.dir, history.FileName)
 }
 
 // keepFormer moves the history that a former lockfaultd left out of the way, and
@@ -62,43 +61,32 @@ func (f *folder) keepFormer() (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return "", nil // whatever is wrong with it is found when it is written
 	}
-	began, err := beginning(path)
+	began, part, err := beginning(path)
 	if err != nil {
 		return "", usagef("--out: cannot read the former history: %v", err)
 	}
-	kept := f.free("history-" + began.UTC().Format("20060102T150405Z"))
+	kept := history.ClosedPath(f.dir, began, part)
 	if err := os.Rename(path, kept); err != nil {
 		return "", usagef("--out: cannot keep the former history: %v", err)
 	}
 	return kept, nil
 }
 
-// free returns a path that does not exist yet.
-func (f *folder) free(name string) string {
-	path := filepath.Join(f.dir, name+".jsonl")
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(path); err != nil {
-			return path
-		}
-		path = filepath.Join(f.dir, fmt.Sprintf("%s-%d.jsonl", name, n))
-	}
-}
-
-// beginning tells when a history was begun, by its header, or else when it was
-// written last.
-func beginning(path string) (time.Time, error) {
+// beginning tells when a history was begun, and which part of it this is, by its
+// header, or else when it was written last.
+func beginning(path string) (began time.Time, part int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return time.Time{}, err
+		return began, 0, err
 	}
 	defer f.Close()
 	var h history.Header
 	if err := json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(&h); err == nil && !h.Started.IsZero() {
-		return h.Started, nil
+		return h.Started, h.Part, nil
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return time.Time{}, err
+		return began, 0, err
 	}
-	return info.ModTime(), nil
+	return info.ModTime(), 0, nil
 }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"log/slog"
-	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
@@ -49,15 +47,13 @@ func (d *daemon) vain(v fault.Vain) {
 // openHistory begins the record: in the file, if there is to be one, and in the ring that
 // the admin API shows.
 func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) error {
-	out := tee{}
 	if path != "" {
-		f, err := os.Create(path)
-		if err != nil {
+		var err error
+		if d.files, err = history.OpenParts(filepath.Dir(path), d.keeping()); err != nil {
 			return usagef("--out: cannot write the history: %v", err)
 		}
-		d.file = f
-		out.file = bufio.NewWriterSize(&disk{File: f, log: d.log}, 64<<10)
 	}
+	out := tee{file: d.files}
 	if d.setup.admin != "" {
 		d.ring = history.NewRing(history.RingSize, d.clock)
 		out.ring = d.ring
@@ -75,7 +71,7 @@ func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) 
 // are shown what comes then.
 type tee struct {
 	ring *history.Ring
-	file *bufio.Writer
+	file *history.Parts
 }
 
 func (t tee) Write(line []byte) (int, error) {
@@ -102,22 +98,17 @@ func newRun() string {
 	return hex.EncodeToString(b[:])
 }
 
-// A disk says so at once when it fails for the first time: the error itself
+// keeping says how the history is kept. A failure is told at once: the error itself
 // comes out only when the history is closed, which for a sidecar may be weeks
 // later.
-type disk struct {
-	*os.File
-	log    *slog.Logger
-	failed bool
-}
-
-func (d *disk) Write(p []byte) (int, error) {
-	n, err := d.File.Write(p)
-	if err != nil && !d.failed {
-		d.failed = true
-		d.log.Error("the history cannot be written: nothing is recorded from here on", "err", err)
+func (d *daemon) keeping() history.PartsOptions {
+	return history.PartsOptions{
+		Size: d.setup.part, Keep: d.setup.keep, Clock: d.clock,
+		Failed: func(err error) {
+			d.log.Error("the history cannot be written: nothing is recorded from here on", "err", err)
+		},
+		Warn: func(err error) { d.log.Warn("the history's files are not as they should be", "err", err) },
 	}
-	return n, err
 }
 
 func (d *daemon) closeHistory() error {
@@ -128,8 +119,8 @@ func (d *daemon) closeHistory() error {
 	if d.ring != nil {
 		d.ring.Close()
 	}
-	if d.file == nil {
+	if d.files == nil {
 		return err
 	}
-	return errors.Join(err, d.file.Close())
+	return errors.Join(err, d.files.Close())
 }

@@ -38,6 +38,9 @@ type setup struct {
 	limits     fault.Limits
 	baseline   time.Duration      // no rule acts in it; 0: there is none
 	replay     *schedule.Schedule // to repeat; nil: none
+	key        []byte             // of the history's hashes; nil: one of its own
+	part       int64              // of how many bytes the parts of a history are; 0: it is one
+	keep       history.Keep       // of those that are over
 }
 
 // setup reads the config and compiles the flags. Every error is a usageError.
@@ -46,7 +49,7 @@ func (o *options) setup() (*setup, error) {
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
-	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addWitness, o.addConfig, o.addReplay} {
+	for _, step := range []func(*setup) error{o.addRules, o.addLocks, o.addCertificate, o.addProxies, o.addInvariants, o.addWitness, o.addConfig, o.addReplay, o.addKeeping, o.addHistoryKey} {
 		if err := step(s); err != nil {
 			return nil, usageError{err}
 		}

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -122,19 +122,20 @@ func historyOf(c *cli.Context) (path, typed string, err error) {
 	case len(args) > 1, len(args) == 1 && path != "":
 		return "", "", fmt.Errorf("%q: expected one history", args[len(args)-1])
 	case len(args) == 1:
-		return within(args[0]), args[0], nil
+		return args[0], args[0], nil
 	case path == "":
 		return "", "", fmt.Errorf("expected the file history.jsonl of a run, or its folder")
 	}
-	return within(path), "--history " + path, nil
+	return path, "--history " + path, nil
 }
 
-// within is the history in a folder such as --out names, or the file itself.
-func within(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return filepath.Join(path, "history.jsonl")
+// openHistory opens a file, or in a folder such as --out names the history that is there.
+func openHistory(path string) (io.ReadCloser, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return os.Open(path)
 	}
-	return path
+	return history.OpenRun(path)
 }
 
 // source reads the file anew each time, and the first time keeps what a report lays
@@ -142,7 +143,7 @@ func within(path string) string {
 func (j *judged) source(path, typed string) check.Source {
 	first := true
 	return func(take func(history.Entry) error) error {
-		f, err := os.Open(path)
+		f, err := openHistory(path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", typed, err)
 		}
