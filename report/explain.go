@@ -69,3 +69,19 @@ func partsOf(section string) []part {
 	}
 	return out
 }
+
+// Advice is what docs/verdicts.md says that a code means, and what to do about it.
+func Advice(c Code) (means, do string) {
+	for _, p := range partsOf(sectionOf(docs.Verdicts(), c)) {
+		switch p.label {
+		case "means":
+			means = oneLine(p.text)
+		case "do":
+			do = oneLine(p.text)
+		}
+	}
+	return means, do
+}
+
+// oneLine undoes the breaks of a page's paragraph.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -193,17 +193,7 @@ func lease(ttls []time.Duration) string {
 func textTables(p *page, f check.Facts) {
 	var lines []string
 	for _, t := range f.Tables {
-		line := fmt.Sprintf("%s: %s, %s", tableOf(t), many(t.Reads, "read"), many(t.Writes, "write"))
-		if t.Perhaps > 0 {
-			line += fmt.Sprintf(", %d more that may be of a section", t.Perhaps)
-		}
-		if t.Lock != "" {
-			line += ", under " + t.Lock
-		}
-		if t.Fence != "" {
-			line += ", fence column " + t.Fence
-		}
-		lines = append(lines, line)
+		lines = append(lines, tableLine(t))
 	}
 	if n := len(lines) - shownLocks; n > 0 {
 		lines = append(lines[:shownLocks], fmt.Sprintf("and %d more", n))
@@ -216,6 +206,20 @@ func textTables(p *page, f check.Facts) {
 		}
 		p.put("", 0, many(f.Unattributed, "write")+" to these tables "+belong+" to no section for sure")
 	}
+}
+
+func tableLine(t check.TableFact) string {
+	line := fmt.Sprintf("%s: %s, %s", tableOf(t), many(t.Reads, "read"), many(t.Writes, "write"))
+	if t.Perhaps > 0 {
+		line += fmt.Sprintf(", %d more that may be of a section", t.Perhaps)
+	}
+	if t.Lock != "" {
+		line += ", under " + t.Lock
+	}
+	if t.Fence != "" {
+		line += ", fence column " + t.Fence
+	}
+	return line
 }
 
 func tableOf(t check.TableFact) string {

@@ -157,7 +157,7 @@ func (o *options) commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "witness", Usage: "how it is found out what scripts do: `HOW` is auto, monitor, probe or none", Destination: &o.witness, Action: notEmpty("witness")},
 		&cli.BoolFlag{Name: "effects-only", Usage: "for tests: what scripts do is told by the witness alone, and never by their text", Hidden: true, Destination: &o.effects},
 		&cli.StringFlag{Name: "admin", Usage: "serve the admin API at `ADDRESS`, such as 127.0.0.1:8474; one that is not loopback's needs a token in LOCKFAULTD_ADMIN_TOKEN", Destination: &o.admin, Action: notEmpty("admin")},
-		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.json and report.md) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
+		&cli.StringFlag{Name: "out", Usage: "keep history.jsonl (and of a run, report.html, report.json and report.md) in `DIR`", Destination: &o.out, Action: notEmpty("out")},
 		&cli.StringFlag{Name: "history-key", Usage: "make the history's hashes with the key in `FILE`, so that they compare across restarts and daemons", Destination: &o.key, Action: notEmpty("history-key")},
 	)
 }

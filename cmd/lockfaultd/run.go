@@ -16,6 +16,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/probe"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/report"
+	"github.com/lockfaultd/lockfaultd/report/html"
 	"github.com/lockfaultd/lockfaultd/schedule"
 )
 
@@ -335,7 +336,7 @@ func (w *wrapped) write(r *report.Run) error {
 	forms := []struct {
 		file string
 		form func(io.Writer, report.Run) error
-	}{{"report.json", report.JSON}, {"report.md", report.Markdown}, {scheduleFile, w.writeSchedule}}
+	}{{"report.json", report.JSON}, {"report.html", html.Write}, {"report.md", report.Markdown}, {scheduleFile, w.writeSchedule}}
 	r.Files = []string{filepath.Join(w.dir, "history.jsonl")}
 	for _, f := range forms {
 		r.Files = append(r.Files, filepath.Join(w.dir, f.file))

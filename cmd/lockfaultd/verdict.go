@@ -39,7 +39,7 @@ func (w *wrapped) judge(uses []fault.Use) (report.Run, error) {
 		})
 	}
 	var err error
-	if r.Result, err = check.Stream(source, nil, nil); err != nil {
+	if r.Result, err = check.Draw(source, nil, nil); err != nil {
 		return r, fmt.Errorf("judge: %w", err)
 	}
 	r.Gaps = r.Result.Facts.Gaps

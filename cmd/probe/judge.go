@@ -80,7 +80,7 @@ func judge(c *cli.Context) (judged, error) {
 		return judged{}, usageError{err}
 	}
 	j := judged{accepted: known}
-	j.result, err = check.Stream(j.source(path, typed), declared, func(header []check.Invariant) []check.Invariant {
+	j.result, err = check.Draw(j.source(path, typed), declared, func(header []check.Invariant) []check.Invariant {
 		all := merge(header, named)
 		if url := c.String("database"); url != "" {
 			j.unread = readEnds(c.Context, url, all)

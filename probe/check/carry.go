@@ -55,6 +55,7 @@ type carry struct {
 	refused   map[string][]refusal // by process, its last refused writes of rows that it has not read again
 	later     []func()             // what is to be found once the whole is known
 	unproved  []*unprovenColumn
+	pictures  *gallery
 }
 
 // Bounds of what is carried. Beyond them nothing new is remembered.
@@ -214,7 +215,9 @@ func (c *kase) emitAs(id lock.LockID, class Class, v Verdict, cited ...*lock.Op)
 		v.Level = Likely
 		v.Proof += " Some of it goes back beyond what the judge keeps in mind, so this is not proven."
 	}
-	return c.file(id, class, v, cited...)
+	f := c.file(id, class, v, cited...)
+	c.draw(f, cited)
+	return f
 }
 
 func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) *finding {

@@ -67,7 +67,10 @@ type Source func(take func(history.Entry) error) error
 // A history in which requests and replies have no numbers, as no daemon writes one,
 // is kept whole.
 func Stream(src Source, more []lock.Declaration, amend func([]Invariant) []Invariant) (Result, error) {
-	s := stream{src: src, more: more, amend: amend}
+	return stream{src: src, more: more, amend: amend}.judge()
+}
+
+func (s stream) judge() (Result, error) {
 	if err := s.survey(); err != nil {
 		return Result{}, err
 	}
@@ -75,7 +78,8 @@ func Stream(src Source, more []lock.Declaration, amend func([]Invariant) []Invar
 		return s.whole()
 	}
 	j := NewJudging(s.setup, s.known)
-	err := src(func(e history.Entry) error {
+	j.pictures = s.pictures
+	err := s.src(func(e history.Entry) error {
 		switch {
 		case e.Op != nil:
 			j.Op(e.Op)
@@ -98,6 +102,8 @@ type stream struct {
 	amend func([]Invariant) []Invariant
 	known *Survey
 	setup Setup
+
+	pictures *gallery
 }
 
 // survey goes through the history until it knows what a judging needs.
@@ -157,5 +163,5 @@ func (s *stream) whole() (Result, error) {
 		}
 		return nil
 	})
-	return Judge(in), err
+	return judgeBy(in, func(j *Judging) { j.window, j.kept, j.pictures = windowOps, mostKept, s.pictures }).result(), err
 }

@@ -74,16 +74,38 @@ func (c *kase) staleWritesOf(t *lock.Term, later []*lock.Term) {
 // staleOnce finds LF103 among writes as soon as it is known which are part of a cycle.
 func (c *kase) staleOnce(t *lock.Term, list []staleWrite, level Level) {
 	if !slices.ContainsFunc(list, func(s staleWrite) bool { return len(s.on) > 0 }) {
-		c.carry.stale(t, list, level)
+		c.carry.stale(t, list, level, func(f *finding, cited []*lock.Op) { c.draw(f, cited) })
 	} else if len(c.later) < mostFound {
-		carried := c.carry
-		c.later = append(c.later, func() { carried.stale(t, list, level) })
+		carried, hang := c.carry, c.sketched(t, list)
+		c.later = append(c.later, func() { carried.stale(t, list, level, hang) })
+	}
+}
+
+// citedOf lists the ops that the proof of a stale write rests on.
+func citedOf(t *lock.Term, s staleWrite) []*lock.Op {
+	return []*lock.Op{t.Grant, s.next.Grant, s.write.op, s.write.commit}
+}
+
+// sketched is draw for a verdict that is found when the ops are in view no more: the
+// picture is made now, of the first of its writes.
+func (c *kase) sketched(t *lock.Term, list []staleWrite) func(*finding, []*lock.Op) {
+	g := c.pictures
+	if g == nil || g.sketches >= mostPictures {
+		return func(*finding, []*lock.Op) {}
+	}
+	g.sketches++
+	p := c.picture([]lock.TermID{t.ID, list[0].next.ID}, citedOf(t, list[0]))
+	return func(f *finding, _ []*lock.Op) {
+		if g.room(f) {
+			f.Picture = p
+		}
 	}
 }
 
 // stale finds LF103 among writes of a term, once it is known which are part of a
-// cycle. A term has one verdict, which counts those that are judged later as well.
-func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
+// cycle. A term has one verdict, which counts those that are judged later as well, and
+// which draw gives its picture.
+func (c *carry) stale(t *lock.Term, list []staleWrite, level Level, draw func(*finding, []*lock.Op)) {
 	list = slices.DeleteFunc(list, func(s staleWrite) bool { return slices.ContainsFunc(s.on, c.holds) })
 	if len(list) == 0 {
 		return
@@ -123,7 +145,9 @@ func (c *carry) stale(t *lock.Term, list []staleWrite, level Level) {
 	}
 	v := Verdict{Code: "LF103", Level: level, Table: lock.TableName(first.op.SQL.Table), Terms: []lock.TermID{t.ID, next.ID}, Count: len(list), Proof: p.String()}
 	_, class := about(v.Code)
-	f := c.file(t.Lock, class, v, t.Grant, next.Grant, first.op, first.commit)
+	cited := citedOf(t, list[0])
+	f := c.file(t.Lock, class, v, cited...)
+	draw(f, cited)
 	if level == Possible { // beside what is more than that it is not told
 		f.unless = func() bool { return c.staleOf[staleID{t.ID, false}] != nil }
 	}

@@ -98,6 +98,8 @@ type Verdict struct {
 	Proof string        // in words
 
 	pile string // what it stands for, where it counts all of a kind
+
+	Picture *Picture // of it, where there is one; see Draw
 }
 
 // A Counter is the sum of an invariant of kind counter.
