@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates aimed replay sweep soak soak-freezer soak-locks nightly clean
+.PHONY: build demo test check bench fuzz oracle orders conformance matrix broken gates aimed replay sweep soak staging soak-freezer soak-locks nightly clean
 
 build: ## static binaries in bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -79,6 +79,10 @@ soak: ## ten thousand clients for an hour, with servers that are started anew me
 	./scripts/need.sh redis postgres
 	go run ./soak $(SOAK)
 
+staging: ## a day of a staging environment in twenty minutes: everything is killed in turn, no verdict is lost and none invented
+	./scripts/need.sh redis postgres
+	go run ./staging $(STAGING)
+
 soak-freezer: ## 10,000 freezes and thaws of every scope under load; the daemon is killed 300 times, its guard 100 times
 	LOCKFAULT_CYCLES=10000 LOCKFAULT_DAEMON_KILLS=300 LOCKFAULT_GUARD_KILLS=100 go test ./freezer -run TestSoak -v -count 1 -timeout 2h
 
@@ -86,7 +90,7 @@ soak-locks: ## 200,000 sections under these locks, with pauses that none of them
 	./scripts/need.sh redis postgres matrix
 	go run ./matrix -soak 225000 -labs 3 $(MATRIX)
 
-nightly: conformance matrix broken gates aimed replay sweep soak soak-freezer soak-locks oracle orders ## what takes too long for every change
+nightly: conformance matrix broken gates aimed replay sweep soak staging soak-freezer soak-locks oracle orders ## what takes too long for every change
 	./scripts/fuzz.sh 10m
 
 clean:

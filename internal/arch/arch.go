@@ -59,6 +59,7 @@ var rooms = map[string]Room{
 	"bench":             {Ours: []string{"lock", "fault", "history", "probe/check", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
 	"matrix":            {Ours: []string{"internal/testbed", "lock", "history"}, Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder", "internal/alarm"}},
+	"staging":           {Ours: []string{"internal/testbed"}},
 	"soak":              {Ours: []string{"internal/testbed", "internal/alarm", "history"}, Theirs: []string{"github.com/jackc/pgx/v5"}},
 	"examples":          {},
 	"examples/go":       {Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},

@@ -15,7 +15,7 @@ const (
 	liveKept     = 1 << 14         // ops of what goes on
 	liveGrace    = time.Second     // a line comes when its op has its answer: so long it is waited for
 	livePatience = 2 * time.Minute // what goes on for longer holds up the judging of others no more
-	liveTold     = 1 << 12
+	liveTold     = 512
 	liveLooks    = 64 // at the clocks of servers
 )
 
