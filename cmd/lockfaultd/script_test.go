@@ -39,6 +39,10 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"lockfaultd": func() { os.Exit(Main(os.Args, os.Stdout, os.Stderr)) },
+		shower: func() {
+			fmt.Fprintln(os.Stderr, showing())
+			os.Exit(1)
+		},
 	})
 }
 

@@ -53,7 +53,7 @@ var rooms = map[string]Room{
 	"internal/testbed":  {Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"internal/arch":     {},
 	"internal/recorder": {},
-	"cmd/lockfaultd":    {Ours: []string{"lock", "fault", "schedule", "history", "proxy", "proxy/resp", "proxy/pgwire", "proxy/legs", "freezer", "witness", "admin", "probe", "probe/check", "report", "report/html", "sweep", "internal/config", "internal/nearest"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
+	"cmd/lockfaultd":    {Ours: []string{"lock", "fault", "schedule", "history", "proxy", "proxy/resp", "proxy/pgwire", "proxy/legs", "freezer", "witness", "admin", "live", "probe", "probe/check", "report", "report/html", "sweep", "internal/config", "internal/nearest"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
 	"cmd/probe":         {Ours: []string{"lock", "history", "probe", "probe/check", "report", "report/html", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2"}},
 	"internal/demo":     {Ours: []string{"internal/testbed", "lock", "history"}},
 	"bench":             {Ours: []string{"lock", "fault", "history", "probe/check", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},

@@ -253,7 +253,7 @@
     count(stalled, (a) => `${a.label} is stalled`, "actors are stalled");
     if (s.control) some.push(armed ? `${armed} of ${many(rules.length, "rule")} armed` : "no rule is armed");
     if (!broken.length && list(s.invariants).length) some.push(unread(s) || "every invariant holds");
-    if (some.length < 3) some.push(`${many(held, "lock")} held`);
+    if (some.length < 3) some.push(held ? `${many(held, "lock")} held` : "no lock is held");
     const [tone, word] = harm ? ["bad", `${many(harm, "finding")} of harm`] : broken.length ? ["bad", "Broken"]
       : over.length ? ["bad", "Overrun"] : stopped.length ? ["frozen", "Frozen"] : stalled.length ? ["armed", "Stalled"]
       : armed ? ["armed", "Armed"] : s.control ? ["calm", "Passive"] : ["good", "No harm"];
