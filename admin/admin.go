@@ -38,9 +38,11 @@ type api struct {
 func Handler(p Parts, token string) http.Handler {
 	a := &api{parts: p, token: token}
 	routes, all := http.NewServeMux(), http.NewServeMux()
-	for _, r := range a.routes() {
+	list := a.routes()
+	for _, r := range list {
 		routes.HandleFunc(r.method+" "+r.path, r.serve)
 	}
+	routes.HandleFunc("/", a.elsewhere(list))
 	all.HandleFunc("GET /healthz", a.healthy)
 	all.HandleFunc("GET /readyz", a.ready)
 	all.Handle("/", http.NewCrossOriginProtection().Handler(a.admit(routes)))
@@ -61,6 +63,25 @@ func (a *api) routes() (list []route) {
 		add("GET", "/v1/signals", a.signals)
 		add("POST", "/v1/signals/{name}", a.signal)
 	}
+	if p.Rules != nil {
+		add("GET", "/v1/rules", a.rules)
+		add("POST", "/v1/rules", a.addRule)
+		add("DELETE", "/v1/rules/{name}", a.removeRule)
+		add("POST", "/v1/rules/{name}/arm", a.armRule)
+		add("POST", "/v1/rules/{name}/disarm", a.disarmRule)
+	}
+	if p.Seen != nil {
+		add("GET", "/v1/locks", a.locks)
+		add("GET", "/v1/actors", a.actors)
+		add("GET", "/v1/sessions", a.sessions)
+	}
+	if p.Freezing != nil {
+		add("POST", "/v1/freeze", a.freeze)
+		add("POST", "/v1/thaw", a.thaw)
+	}
+	if p.Stopping != nil {
+		add("POST", "/v1/stop", a.stop)
+	}
 	if p.Events != nil {
 		add("GET", "/v1/events", p.Events.ServeHTTP)
 	}
@@ -70,10 +91,33 @@ func (a *api) routes() (list []route) {
 	if p.Metrics != nil {
 		add("GET", "/metrics", p.Metrics.ServeHTTP)
 	}
-	if p.Page != nil {
-		add("GET", "/", p.Page.ServeHTTP)
-	}
+	add("GET", "/v1/openapi.json", openAPI)
 	return list
+}
+
+// elsewhere serves the page, and refuses what is no route.
+func (a *api) elsewhere(list []route) http.HandlerFunc {
+	allowed := map[string][]string{} // methods by path
+	mux := http.NewServeMux()
+	for _, r := range list {
+		if allowed[r.path] == nil {
+			mux.HandleFunc(r.path, func(http.ResponseWriter, *http.Request) {})
+		}
+		allowed[r.path] = append(allowed[r.path], r.method)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, path := mux.Handler(r)
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case path != "":
+			w.Header().Set("Allow", strings.Join(allowed[path], ", "))
+			reply(w, http.StatusMethodNotAllowed, refused{"expected " + strings.Join(allowed[path], " or ")})
+		case a.parts.Page != nil && reads && !strings.HasPrefix(r.URL.Path, "/v1/"):
+			a.parts.Page.ServeHTTP(w, r)
+		default:
+			reply(w, http.StatusNotFound, refused{"there is nothing at this path; expected one that /v1/openapi.json lists"})
+		}
+	}
 }
 
 // well is the answer to who asks whether the daemon is.

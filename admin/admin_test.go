@@ -80,12 +80,12 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// nothing has no rule that waits.
-type nothing struct{}
+// noGates has no rule that waits.
+type noGates struct{}
 
-func (nothing) Signals() []string          { return nil }
-func (nothing) Waiting(string) (int, bool) { return 0, false }
-func (nothing) Signal(string) (int, int)   { return 0, 0 }
+func (noGates) Signals() []string          { return nil }
+func (noGates) Waiting(string) (int, bool) { return 0, false }
+func (noGates) Signal(string) (int, int)   { return 0, 0 }
 
 // A client that reads the list finds one, not null.
 func TestNoSignalsAreAnEmptyList(t *testing.T) {
@@ -93,7 +93,7 @@ func TestNoSignalsAreAnEmptyList(t *testing.T) {
 		r := httptest.NewRequest(method, path, nil)
 		r.Host = "localhost"
 		w := httptest.NewRecorder()
-		Handler(Parts{Gates: nothing{}}, "").ServeHTTP(w, r)
+		Handler(Parts{Gates: noGates{}}, "").ServeHTTP(w, r)
 		if !strings.Contains(w.Body.String(), `"signals":[]`) {
 			t.Error(path, w.Body)
 		}
