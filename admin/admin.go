@@ -145,7 +145,7 @@ type refused struct {
 func (a *api) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case a.token != "" && !a.shown(r):
+		case a.token != "" && !a.shown(r) && !a.isPage(r):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			reply(w, http.StatusUnauthorized, refused{"expected the header Authorization: Bearer TOKEN"})
 		case a.token == "" && !local(r.Host):
@@ -154,6 +154,12 @@ func (a *api) admit(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// isPage reports whether a request is for the page, which asks for the token itself and has nothing secret in it.
+func (a *api) isPage(r *http.Request) bool {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return a.parts.Page != nil && reads && (r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/page/"))
 }
 
 func (a *api) shown(r *http.Request) bool {

@@ -12,13 +12,17 @@ import (
 // ErrUnknown says that no rule of the plan is called so.
 var ErrUnknown = errors.New("no rule has that name")
 
-// An origin is where a rule came from, in the order in which rules are asked.
-type origin int
+// ErrTaken says that the name of a rule is another's.
+var ErrTaken = errors.New("expected a name of its own")
 
+// An Origin is where a rule came from, in the order in which rules are asked.
+type Origin int
+
+// The origins.
 const (
-	given origin = iota // with the plan
-	filed               // by Reload
-	added               // by Add
+	Given Origin = iota // with the plan
+	Filed               // by Reload
+	Added               // by Add
 )
 
 // arming is whether and how far a rule acts.
@@ -54,9 +58,9 @@ func (p *Plan) Add(r Rule, a Arming, off bool, now lock.Instant) (string, error)
 		return "", err
 	}
 	if r.Name != "" && p.find(r.Name) != nil {
-		return "", fmt.Errorf("another rule has the name %s, expected a name of its own", r.Name)
+		return "", fmt.Errorf("another rule has the name %s, %w", r.Name, ErrTaken)
 	}
-	one := p.newRule(r, added, now)
+	one := p.newRule(r, Added, now)
 	one.called = p.call(one, nil)
 	p.rules = append(p.rules, one)
 	if one.on = !off; one.on {
@@ -67,7 +71,7 @@ func (p *Plan) Add(r Rule, a Arming, off bool, now lock.Instant) (string, error)
 }
 
 // newRule returns a rule that is armed and not in the list yet.
-func (p *Plan) newRule(r Rule, from origin, now lock.Instant) *armed {
+func (p *Plan) newRule(r Rule, from Origin, now lock.Instant) *armed {
 	one := &armed{Rule: r, index: p.next, origin: from, base: now, barred: map[string]int{}}
 	one.on = true
 	one.forget()
@@ -227,11 +231,11 @@ type Reloaded struct {
 // on with its counts, armed or not as it is; a new one is armed. If one of them
 // is refused, nothing changes.
 func (p *Plan) Reload(rules []Rule, now lock.Instant) (Reloaded, error) {
-	before := p.of(filed)
-	if err := p.replace(filed, rules, now); err != nil {
+	before := p.of(Filed)
+	if err := p.replace(Filed, rules, now); err != nil {
 		return Reloaded{}, err
 	}
-	after := p.of(filed)
+	after := p.of(Filed)
 	var r Reloaded
 	for _, a := range after {
 		if slices.Contains(before, a) {
@@ -243,7 +247,7 @@ func (p *Plan) Reload(rules []Rule, now lock.Instant) (Reloaded, error) {
 }
 
 // of lists the rules of an origin.
-func (p *Plan) of(from origin) (out []*armed) {
+func (p *Plan) of(from Origin) (out []*armed) {
 	for _, r := range p.rules {
 		if r.origin == from {
 			out = append(out, r)
@@ -253,7 +257,7 @@ func (p *Plan) of(from origin) (out []*armed) {
 }
 
 // replace puts rules where those of an origin stand.
-func (p *Plan) replace(from origin, rules []Rule, now lock.Instant) error {
+func (p *Plan) replace(from Origin, rules []Rule, now lock.Instant) error {
 	old := p.of(from)
 	rest := slices.DeleteFunc(slices.Clone(p.rules), func(r *armed) bool { return r.origin == from })
 	if err := p.allowed(rules, rest); err != nil {
@@ -293,7 +297,7 @@ func (p *Plan) allowed(rules []Rule, others []*armed) error {
 			return fmt.Errorf("arm rule %s: %w", r.Text, err)
 		}
 		if r.Name != "" && names[r.Name] {
-			return fmt.Errorf("arm rule %s: another rule has the name %s, expected a name of its own", r.Text, r.Name)
+			return fmt.Errorf("arm rule %s: another rule has the name %s, %w", r.Text, r.Name, ErrTaken)
 		}
 		names[r.Name] = true
 	}

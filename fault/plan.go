@@ -109,7 +109,7 @@ type armed struct {
 	arming
 	index  int    // its number, which no other rule of the plan ever has
 	called string // its name, or one that it was given
-	origin origin
+	origin Origin
 	counts map[string]int // by name: events at which it could have fired
 	within sections       // of a rule that counts by section, instead
 	seen   int            // events that the anchor matched
@@ -132,7 +132,7 @@ func NewPlan(rules []Rule, seed uint64, limits Limits) (*Plan, error) {
 	}
 	limits.MaxFrozen = max(limits.MaxFrozen, 1)
 	p := &Plan{seed: seed, limits: limits, live: map[uint64]live{}, seen: newSeen(), soonest: lock.Never}
-	if err := p.replace(given, rules, 0); err != nil {
+	if err := p.replace(Given, rules, 0); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -15,6 +15,7 @@ type Use struct {
 	Text    string // as typed, flag included
 	Name    string // its own; may be empty
 	Called  string // Name, or what it is called without one; no other rule of the plan is
+	Origin  Origin
 	Armed   bool
 	Until   lock.Instant // when it is disarmed; 0: at no time
 	Left    int          // after how many more injections it is disarmed; 0: after no number of them
@@ -36,7 +37,7 @@ func (p *Plan) Uses() []Use {
 	uses := make([]Use, 0, len(p.rules))
 	for _, r := range p.rules {
 		u := Use{
-			Rule: r.index, Text: r.Text, Name: r.Name, Called: r.called, Armed: r.on, Until: r.until, Left: r.left,
+			Rule: r.index, Text: r.Text, Name: r.Name, Called: r.called, Origin: r.origin, Armed: r.on, Until: r.until, Left: r.left,
 			Seen: r.seen, Could: r.could, Fired: r.fired,
 		}
 		for why, n := range r.barred {

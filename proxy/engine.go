@@ -303,6 +303,13 @@ func (e *Engine) Uses() []fault.Use {
 	return e.plan.Uses()
 }
 
+// Rules lists the rules, those that are not armed too, in the order in which they are asked.
+func (e *Engine) Rules() []fault.Rule {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.plan.Rules()
+}
+
 // Cares reports, without the mutex, whether an op has to be shown to the engine.
 func (e *Engine) Cares(op *lock.Op) bool {
 	return op.Kind != lock.Read || e.Reads(lock.TableName(op.SQL.Table))

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -25,6 +27,20 @@ func (e *Engine) Signal(name string, now lock.Instant) (heard, opened int) {
 		e.signals[name] = true
 	}
 	return heard, opened
+}
+
+// Signals lists the names of the signals that armed rules wait for, and gates that are shut, sorted.
+func (e *Engine) Signals() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	names := e.plan.Signals()
+	for _, in := range e.active {
+		if in.wait != nil {
+			names = append(names, in.wait.Signals()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Waiting returns how many gates wait for a signal, and whether it is kept for the next that will.

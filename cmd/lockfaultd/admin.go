@@ -11,6 +11,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/admin"
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/live"
 )
 
 // The variables with the admin API's token, and with its URL for commands that are run.
@@ -50,7 +51,10 @@ func (d *daemon) openAdmin() error {
 
 // parts are what the API is made of.
 func (d *daemon) parts() admin.Parts {
-	return admin.Parts{Gates: signals{d}, Events: admin.Events(stream{d.ring, d.run}, nil)}
+	return admin.Parts{
+		Gates: signals{d}, Rules: ruling{d}, Seen: seeing{d}, Freezing: stopping{d}, Stopping: stopping{d},
+		Events: admin.Events(stream{d.ring, d.run}, nil), Page: live.Page("lockfaultd"), State: func() any { return d.snapshot() },
+	}
 }
 
 // A stream is the history of this run as the API has it.
@@ -99,7 +103,7 @@ func (e *environment) tellAdmin(d *daemon) {
 // signals are the engine's gates as the API has them.
 type signals struct{ d *daemon }
 
-func (s signals) Signals() []string { return fault.Signals(s.d.setup.rules) }
+func (s signals) Signals() []string { return s.d.engine.Signals() }
 
 func (s signals) Waiting(name string) (gates int, kept bool) { return s.d.engine.Waiting(name) }
 

@@ -37,6 +37,8 @@ type daemon struct {
 	ring    *history.Ring  // of its last lines; nil: nobody can ask for them
 	run     string         // names this start in it
 	clock   func() lock.Instant
+	started time.Time // when Instant 1 is
+	marks   *marks    // what the page shows of the last minute; nil: it is not served
 	log     *slog.Logger
 
 	hash       *lock.Hasher
@@ -79,16 +81,15 @@ func keyOr(key []byte) []byte {
 // is seen is recorded then for the admin API alone, if there is one;
 // full says what happens when the disk cannot keep up with it.
 func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.WhenFull, baseline func(context.Context, string) bool, log *slog.Logger) (*daemon, error) {
-	plan, err := fault.NewPlan(s.rules, s.seed, s.limits)
+	plan, err := s.plan()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	plan.Baseline(s.baseline)
 	start, clock := newClock()
 	ledger := lock.NewLedger(s.decls)
 	ledger.Servers(s.servers(lock.Redis))
 	d := &daemon{
-		setup: s, plan: plan, clock: clock, log: log, run: newRun(),
+		setup: s, plan: plan, clock: clock, started: start, log: log, run: newRun(),
 		engine:     proxy.NewEngine(ledger, plan, s.tables()...),
 		hash:       lock.NewHasher(keyOr(s.key)),
 		scripts:    resp.NewScripts(),
@@ -102,6 +103,9 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 		}
 	}
 	d.engine.Started(start)
+	if s.alters() {
+		d.engine.Alters()
+	}
 	if d.freezer, err = newFreezing(s, up, log); err != nil {
 		return nil, err
 	}
@@ -116,6 +120,10 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	}
 	if d.record != nil {
 		d.server.Recorder = d.record
+	}
+	if s.admin != "" {
+		d.marks = newMarks()
+		d.server.Recorder = noting{d.record, d}
 	}
 	if err := d.openAdmin(); err != nil {
 		return nil, errors.Join(err, d.freezer.Close(), d.closeHistory())

@@ -38,7 +38,7 @@ func newFreezing(s *setup, up []netip.AddrPort, log *slog.Logger) (*freezing, er
 	if lacks := freezer.Lacking(); s.freezes() && lacks != "" {
 		log.Warn("not everything can be frozen (lockfaultd doctor explains it)", "why", lacks)
 	}
-	return &freezing{freezer: f, asked: s.freezes()}, nil
+	return &freezing{freezer: f, asked: s.freezes() || s.alters()}, nil
 }
 
 // self is this program, which the guard is started from.

@@ -19,6 +19,7 @@ func (d *daemon) injected(in history.Injection) {
 		said = append(said, "reason", in.Reason)
 	}
 	d.log.Info("injection ended", said...)
+	d.noteInjection(in)
 	if d.record != nil {
 		d.record.Injection(in)
 	}

@@ -52,7 +52,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 		leaves := func(what string) {
 			d.log.Info("the upstream names other addresses: the client may go on past the proxy", "session", session, "upstream", r.Name, "by", what)
 		}
-		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Could: d.engine.Keys, Leaves: leaves, Witnessed: d.sees(), EffectsOnly: d.setup.effects})
+		t := resp.NewTracker(resp.Options{Session: session, Upstream: r.Name, Hash: d.hash, Scripts: d.scripts, Wants: wants, Epoch: d.plan.Epoch, Could: d.engine.Keys, Leaves: leaves, Witnessed: d.sees(), EffectsOnly: d.setup.effects})
 		return proxy.Tracker{Tracker: t, ClientName: t.ClientName}
 	}
 	pair := r.Legs.(*legs.Postgres)
@@ -69,7 +69,7 @@ func (d *daemon) track(r proxy.Route, session uint64) proxy.Tracker {
 
 // wants tells which verbs the rules name; nil without rules.
 func (d *daemon) wants(p lock.Protocol) func(verb string) bool {
-	if len(d.setup.rules) == 0 {
+	if len(d.setup.rules) == 0 && !d.setup.alters() {
 		return nil
 	}
 	return func(verb string) bool { return d.plan.Wants(p, verb) }

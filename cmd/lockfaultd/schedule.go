@@ -30,6 +30,7 @@ func (o *options) addReplay(s *setup) error {
 		return fmt.Errorf("--replay %s: %w", o.replay, err)
 	}
 	s.limits = fault.Limits{MaxFrozen: s.replay.MaxFrozen, MaxFreeze: time.Duration(s.replay.MaxFreeze)}
+	s.filed = 0
 	if s.rules, err = rulesOf(s.replay); err != nil {
 		return fmt.Errorf("--replay %s: %w", o.replay, err)
 	}
@@ -67,7 +68,7 @@ func rulesOf(s *schedule.Schedule) ([]fault.Rule, error) {
 func (w *wrapped) writeSchedule(out io.Writer, _ report.Run) error {
 	l := w.setup.limits
 	s := &schedule.Schedule{Schema: schedule.Schema, MaxFrozen: max(l.MaxFrozen, 1), MaxFreeze: schedule.Duration(l.MaxFreeze), Rules: []schedule.Rule{}, Cut: w.daemon.engine.Unkept(), Steps: w.steps}
-	for _, r := range w.setup.rules {
+	for _, r := range w.daemon.engine.Rules() {
 		s.Rules = append(s.Rules, schedule.Rule{Flag: r.Flag(), Rule: r.String()})
 	}
 	return s.Write(out)

@@ -27,6 +27,8 @@ type setup struct {
 	relayed    bool        // they take clients through a relay alone
 	decls      []lock.Declaration
 	rules      []fault.Rule
+	filed      int            // of these, the last so many are those of the file
+	config     *config.Config // what the file says; empty without one
 	invariants []check.Invariant
 	typedAs    []string     // where each was typed, for errors
 	admin      string       // where the admin API listens; "": there is none
@@ -34,6 +36,7 @@ type setup struct {
 	effects    bool         // what scripts do is told by witnesses alone
 	login      config.Login // of witnesses, for each Redis; without a password they have what the command has
 	wrapping   bool         // a command is run
+	reloads    bool         // its file may change the rules
 	seed       uint64
 	limits     fault.Limits
 	baseline   time.Duration      // no rule acts in it; 0: there is none
@@ -45,7 +48,7 @@ type setup struct {
 
 // setup reads the config and compiles the flags. Every error is a usageError.
 func (o *options) setup() (*setup, error) {
-	s := &setup{relayed: o.relayed, baseline: o.baseline, seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
+	s := &setup{config: &config.Config{}, relayed: o.relayed, baseline: o.baseline, seed: o.seed, admin: o.admin, limits: fault.Limits{MaxFrozen: o.maxFrozen, MaxFreeze: o.maxFreeze}}
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
@@ -185,7 +188,7 @@ func (o *options) addConfig(s *setup) error {
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
-	s.rules = append(s.rules, c.Rules...)
+	s.rules, s.filed, s.config = append(s.rules, c.Rules...), len(c.Rules), c
 	s.witness = or(s.witness, c.Witness)
 	s.decls = append(s.decls, c.Locks...)
 	for _, p := range c.Proxies {

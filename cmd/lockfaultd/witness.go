@@ -41,7 +41,7 @@ func (s *setup) loginTo(p config.Proxy) config.Login {
 func (d *daemon) employ(list []endpoint, routes []proxy.Route) {
 	how := d.setup.witness
 	sees := how != "" && how != "none"
-	if !sees && !d.setup.acts() {
+	if !sees && !d.setup.acts() && !d.setup.alters() {
 		return
 	}
 	o := witness.Options{Hash: d.hash, Scripts: d.scripts, Now: d.clock, Locks: d.engine.Locks, Record: testimony{d}, Log: d.log}

@@ -18,6 +18,15 @@ type Config struct {
 	Rules      []fault.Rule
 	Invariants []Invariant
 	Witness    string // one of Witnesses; "" where the file does not say
+	Names      []Name // of the locks, as the file has them
+
+	known locks
+}
+
+// A Name is what a lock is called.
+type Name struct {
+	Name string
+	Lock lock.Declaration
 }
 
 // A Proxy is one way through the daemon. The addresses are HOST:PORT; Listen may be unix:PATH.
@@ -95,8 +104,11 @@ func (r *reader) config(c *Config, root ast.Node) {
 	}
 	locks := locks{}
 	for _, n := range r.items(m.get("locks")) {
-		c.Locks = append(c.Locks, locks.add(r, n)...)
+		all := locks.add(r, n)
+		c.Locks = append(c.Locks, all...)
+		c.Names = append(c.Names, Name{r.scalar(r.mapping(n, lockFields...).get("name")), all[0]})
 	}
+	c.known = locks
 	names := map[string]bool{}
 	for _, n := range r.items(m.get("rules")) {
 		c.Rules = append(c.Rules, r.rule(n, locks, names))

@@ -51,7 +51,9 @@ func TestParse(t *testing.T) {
 			{Name: "counter", Kind: "counter", Query: "SELECT value FROM counter WHERE id = 1", Lock: "lock:counter"},
 			{Name: "fence", Kind: "fence", Query: "SELECT fence FROM counter WHERE id = 1"},
 		},
+		known: locks{"counter": {key: "lock:counter", tables: []string{"counter"}}},
 	}
+	want.Names = []Name{{"counter", want.Locks[0]}}
 	var places []string
 	for i := range got.Invariants {
 		places = append(places, got.Invariants[i].Place())
@@ -289,4 +291,35 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v beside %v", c, err)
 		}
 	})
+}
+
+// A rule that stands alone is read as one of a file is, be it YAML or JSON, and may name the file's locks.
+func TestParseRule(t *testing.T) {
+	c, err := Parse("x.yaml", []byte(designed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{"name": "a", "on": {"event": "write", "lock": "counter", "nth": 3}, "at": "before", "do": "freeze", "for": "2s"}`: "write(counter)#3=2s,name=a",
+		"on: {event: SETNX, key: 'ab\"*'}\nat: after\ndo: stall\nuntil: [next-acquire, next-write]":                         `SETNX(ab"*)=until:next-acquire+next-write`,
+		`{"on": {"event": "SETNX", "key": "a\u0062\"\/*"}, "at": "after", "do": "stall", "for": "1s", "max": 2}`:            `SETNX(ab"/*)=1s,max=2`,
+	} {
+		if r, err := c.ParseRule([]byte(text)); err != nil || r.String() != want {
+			t.Errorf("%s: %s, %v; want %s", text, r, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"on": {"event": "write", "lock": "other"}, "at": "before", "do": "stall", "for": "1s"}`: "rule:1:35: no lock is named other, expected counter",
+		`{"on": {"event": "write"}, "at": "before", "do": "stall", "fro": "1s"}`:                  "unknown field fro",
+		`{"on": {"event": "wriet"}, "at": "before", "do": "stall", "for": "1s"}`:                  "nearest known one is write",
+		`{"on": {"event": "write"}, "at": "before", "do": "stall", "for": {}}`:                    "expected a text or a number",
+		`{"on":`: "rule:1:",
+	} {
+		if _, err := c.ParseRule([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+	if _, err := (&Config{}).ParseRule([]byte(`{"on": {"event": "SETNX"}, "at": "before", "do": "stall", "for": "1s"}`)); err != nil {
+		t.Error(err)
+	}
 }

@@ -18,10 +18,13 @@ type lockEntry struct {
 	tables []string
 }
 
+// lockFields are those of an entry of locks.
+var lockFields = []string{"name", "key", "except", "ignore", "kind", "purpose", "quorum", "protects", "lease"}
+
 // add reads one entry of locks. A lock is declared to guard correctness if it
 // says so, or says what it protects without saying otherwise.
 func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
-	m := r.mapping(n, "name", "key", "except", "ignore", "kind", "purpose", "quorum", "protects", "lease")
+	m := r.mapping(n, lockFields...)
 	name := r.need(m, "name")
 	d := lock.Declaration{Key: r.scalar(r.need(m, "key"))}
 	for _, p := range r.items(m.get("except")) {

@@ -41,6 +41,17 @@ func (t *flagText) node(offset int) ast.Node {
 	return n
 }
 
+// ParseRule compiles one rule from an object with the fields of one, as YAML or JSON. It may name the locks of the
+// config.
+func (c *Config) ParseRule(text []byte) (fault.Rule, error) {
+	r := &reader{name: "rule", text: string(text)}
+	var rule fault.Rule
+	if root := r.root(); r.err == nil {
+		rule = r.rule(root, c.known, map[string]bool{})
+	}
+	return rule, r.err
+}
+
 // rule compiles one entry of rules by way of the flag that says the same.
 func (r *reader) rule(n ast.Node, known locks, names map[string]bool) fault.Rule {
 	m := r.mapping(n, "name", "on", "at", "do", "for", "until", "scope", "per", "max", "cooldown", "timeout", "mode")
