@@ -76,6 +76,8 @@ func minute(now time.Time) []live.Mark {
 		live.Mark{At: at(52000), To: at(47200), Kind: live.MarkSection, Lock: "lock:invoice:2026-10", Actor: "billing"},
 		live.Mark{At: at(30000), To: at(22000), Kind: live.MarkSection, Lock: "lock:invoice:2026-11", Actor: "billing"},
 		live.Mark{At: at(26000), Kind: live.MarkInjection, Actor: "billing", Text: "reset"},
+		live.Mark{At: at(57000), To: at(53000), Kind: live.MarkRefusal, Lock: "lock:invoice:2026-10", Actor: "importer-7f9c4d", Text: "214 times"},
+		live.Mark{At: at(28000), To: at(24000), Kind: live.MarkWrite, Actor: "billing", Text: "38 times"},
 		live.Mark{At: at(34500), Kind: live.MarkVerdict, Lock: "lock:counter", Text: "LF101 lease-overrun"},
 		live.Mark{At: at(14500), Kind: live.MarkVerdict, Lock: "lock:counter", Text: "LF104 lost-update"},
 		live.Mark{At: at(4000), Open: true, Kind: live.MarkSection, Lock: "lock:invoice:2026-11", Actor: "billing"},

@@ -595,21 +595,24 @@
     if (m.kind === "freeze" || m.kind === "stall" || m.kind === "gap") mark(shape, "fill", `url(#p-${m.kind})`);
     g.append(title, shape);
     if (m.kind === "section") g.append(svg("text", { x: 5, y: 4 }));
+    if (shape.tagName !== "rect") g.append(svg("rect", { y: -1, height: 2 })); // how far several in a row reach
     return g;
   }
 
   function updateMark(g, m, lane, lanes, s) {
-    const [title, shape, text] = g.childNodes, whole = m.kind === "gap" && !m.actor && !m.lock;
+    const [title, shape, last] = g.childNodes, whole = m.kind === "gap" && !m.actor && !m.lock;
     say(title, inWords(m));
     g.mark = { from: when(m.at), to: m.open ? Infinity : when(m.to), name: m.kind === "section" ? plain(m.lock) : "", flat: shape.tagName !== "rect" };
     mark(g, "transform", `translate(${((g.mark.from - stage.origin) * stage.scale).toFixed(2)} ${whole ? stage.height / 2 : lane * LANE + LANE / 2})`);
     mark(shape, "class", `m-${plain(m.kind).replace(/\W/g, "")} ${m.kind === "verdict" ? tone(m, s) : ""}`.trim());
-    if (!g.mark.flat) {
+    if (g.mark.flat) {
+      mark(last, "class", `${shape.getAttribute("class")} m-reach`);
+    } else {
       const h = whole ? lanes * LANE : heights[m.kind] || 14;
       mark(shape, "height", h);
       mark(shape, "y", -h / 2);
     }
-    stretch(g, text);
+    stretch(g, last);
   }
 
   // tone is the class of the verdict that a mark stands for.
@@ -618,14 +621,14 @@
     return !v ? "" : v.harm ? "harm" : plain(v.class).replace(/\W/g, "");
   }
 
-  function stretch(g, text) {
-    if (g.mark.flat) return;
+  function stretch(g, last) {
     const to = g.mark.to === Infinity ? now() : isNaN(g.mark.to) ? g.mark.from : g.mark.to;
-    const width = Math.max(2, (to - g.mark.from) * stage.scale);
-    mark(g.childNodes[1], "width", width.toFixed(2));
-    if (!text) return;
+    const width = (to - g.mark.from) * stage.scale;
+    if (g.mark.flat) return mark(last, "width", Math.max(0, width).toFixed(2));
+    mark(g.childNodes[1], "width", Math.max(2, width).toFixed(2));
+    if (!last) return;
     const room = Math.floor((width - 10) / 6.7), name = g.mark.name;
-    say(text, name.length <= room ? name : room < 12 ? "" : name.slice(0, room - 1) + "…");
+    say(last, name.length <= room ? name : room < 12 ? "" : name.slice(0, room - 1) + "…");
   }
 
   // slide moves the picture to the daemon's time: now is at its right edge.
