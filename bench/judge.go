@@ -15,6 +15,8 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/probe/check"
+	judgement "github.com/lockfaultd/lockfaultd/report"
+	"github.com/lockfaultd/lockfaultd/report/html"
 )
 
 // judge prints what it takes to judge a history that is made up: from memory, where
@@ -24,6 +26,7 @@ func judge(args []string) error {
 	n := fs.Int("ops", 1_000_000, "how many")
 	shape := fs.String("shape", "mixed", "of what: mixed (three processes, four locks, a few of them late), one (one lock, which is never free) or broken (one that excludes nobody)")
 	file := fs.Bool("file", false, "write it to a file first, and read that")
+	page := fs.Bool("page", false, "and draw the report's page of it (with -file)")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func judge(args []string) error {
 	if !*file {
 		src = ahead(src)
 	}
-	return measureJudge(*shape, src)
+	return measureJudge(*shape, src, *page)
 }
 
 // ahead plays a source in a goroutine of its own, as history.Scan reads a file.
@@ -80,7 +83,7 @@ func ahead(src check.Source) check.Source {
 // judgePercent is how often garbage is collected, as by probe verify.
 const judgePercent = 200
 
-func measureJudge(shape string, src check.Source) error {
+func measureJudge(shape string, src check.Source, page bool) error {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak so far
 		return fmt.Errorf("reset peak: %w", err)
 	}
@@ -88,9 +91,19 @@ func measureJudge(shape string, src check.Source) error {
 		debug.SetGCPercent(judgePercent)
 	}
 	start, before := time.Now(), processorTime()
-	r, err := check.Stream(src, nil, nil)
+	judged := check.Stream
+	if page {
+		judged = check.Draw
+	}
+	r, err := judged(src, nil, nil)
 	if err != nil {
 		return err
+	}
+	var drawn bytes.Buffer
+	if page {
+		if err := html.Write(&drawn, judgement.Run{Result: r, Unplanned: true}); err != nil {
+			return err
+		}
 	}
 	peak, err := peakMemory()
 	if err != nil {
@@ -102,6 +115,9 @@ func measureJudge(shape string, src check.Source) error {
 	}
 	fmt.Printf("%s: %d ops in %.2f s, %.2f s of processor time, at most %d MiB\n",
 		shape, r.Facts.Ops, time.Since(start).Seconds(), (processorTime() - before).Seconds(), peak>>20)
+	if page {
+		fmt.Printf("a page of %d bytes\n", drawn.Len())
+	}
 	fmt.Printf("%d grants, %d verdicts: %v\n", r.Facts.Grants, len(r.Verdicts), codes)
 	return nil
 }

@@ -56,7 +56,7 @@ var rooms = map[string]Room{
 	"cmd/lockfaultd":    {Ours: []string{"lock", "fault", "schedule", "history", "proxy", "proxy/resp", "proxy/pgwire", "proxy/legs", "freezer", "witness", "admin", "live", "probe", "probe/check", "report", "report/html", "sweep", "internal/config", "internal/nearest"}, Theirs: []string{"github.com/urfave/cli/v2", "golang.org/x/sys"}},
 	"cmd/probe":         {Ours: []string{"lock", "history", "probe", "probe/check", "report", "report/html", "internal/config"}, Theirs: []string{"github.com/urfave/cli/v2"}},
 	"internal/demo":     {Ours: []string{"internal/testbed", "lock", "history"}},
-	"bench":             {Ours: []string{"lock", "fault", "history", "probe/check", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
+	"bench":             {Ours: []string{"lock", "fault", "history", "probe/check", "report", "report/html", "proxy", "proxy/resp", "proxy/pgwire", "internal/testbed"}, Theirs: []string{"golang.org/x/sys"}},
 	"matrix":            {Ours: []string{"internal/testbed", "lock", "history"}, Theirs: []string{"github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9"}},
 	"conformance":       {Ours: []string{"internal/testbed", "internal/recorder", "internal/alarm"}},
 	"staging":           {Ours: []string{"internal/testbed"}},
