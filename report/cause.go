@@ -203,11 +203,11 @@ func under(l Lane, p Pause, i history.Injection) string {
 	if l.Letter != "" {
 		who = l.Letter + " (" + l.Who + ")"
 	}
-	what := map[string]string{"freeze": "a pause of %s: the process was frozen", "stall": "a stall of %s", "hold": "a stall of %s",
-		"drop-reply": "a reply that was dropped", "reset": "a connection that was reset", "lose-key": "a key that the server was made to forget",
-		"kill-backend": "a backend that was killed"}[i.Effect]
-	if strings.Contains(what, "%s") {
-		what = fmt.Sprintf(what, span(max(0, p.To.Sub(p.From))))
-	}
-	return fmt.Sprintf("%s, of %s, by %s (injection %d)", cmp.Or(what, i.Effect), who, i.Rule, i.ID)
+	lasted := span(max(0, p.To.Sub(p.From)))
+	what := map[string]string{
+		"freeze": "a pause of " + lasted + ": " + who + " was frozen", "stall": "a stall of " + lasted + ": " + who + " was held up",
+		"hold": "a stall of " + lasted + ": one direction of a connection of " + who + " was held", "drop-reply": "the loss of a reply to " + who,
+		"reset": "the reset of a connection of " + who, "lose-key": "the loss of a key of " + who, "kill-backend": "the end of a backend of " + who,
+	}[i.Effect]
+	return fmt.Sprintf("%s, by %s (injection %d)", cmp.Or(what, i.Effect+" of "+who), i.Rule, i.ID)
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Markdown writes the run as a page for a pull request or a CI's summary: the
-// outcome, the verdicts with their first proofs, the figures and the map of locks.
+// outcome, the verdicts with their first proofs, a diagram of each root cause, the figures
+// and the map of locks.
 // It returns the writer's first error.
 func Markdown(w io.Writer, r Run) error {
 	m := &markdown{w: w}
@@ -26,6 +27,7 @@ func Markdown(w io.Writer, r Run) error {
 		m.line("%s", cellText(q.said(r)))
 	}
 	m.verdicts(r, gs)
+	m.causes(r)
 	m.figures(r)
 	m.lockMap(r)
 	m.line("")
@@ -91,6 +93,38 @@ func (m *markdown) verdicts(r Run, gs []group) {
 		for _, proof := range g.shown() {
 			m.line("- %s", cellText(proof))
 		}
+	}
+}
+
+// shownDiagrams is how many root causes a page in Markdown draws.
+const shownDiagrams = 10
+
+// causes draws the root causes of which there is a picture, the worst first.
+func (m *markdown) causes(r Run) {
+	all, more := r.Causes()
+	drawn := 0
+	for _, c := range all {
+		switch {
+		case c.Figure == nil:
+			continue
+		case drawn == shownDiagrams:
+			more++
+			continue
+		}
+		drawn++
+		m.line("")
+		m.line("### %s", cellText(c.Code+" "+c.Name+": "+c.Level+" "+c.Meaning))
+		m.line("")
+		m.line("%s", cellText(c.Premise))
+		m.mermaid(c.Figure)
+		if c.Do != "" {
+			m.line("")
+			m.line("**What to do** %s", c.Do)
+		}
+	}
+	if more > 0 && drawn > 0 {
+		m.line("")
+		m.line("And %s not drawn: report.html has more, and report.json has each proof.", many(more, "root cause"))
 	}
 }
 
