@@ -286,18 +286,28 @@ func (p *Plan) replace(from Origin, rules []Rule, now lock.Instant) error {
 	return nil
 }
 
+// An Unfit error is of a rule that cannot be armed beside others.
+type Unfit struct {
+	At   int // its place in the list, from 0
+	Rule Rule
+	Err  error
+}
+
+func (u *Unfit) Error() string { return fmt.Sprintf("arm rule %s: %v", u.Rule.Text, u.Err) }
+func (u *Unfit) Unwrap() error { return u.Err }
+
 // allowed refuses rules that cannot be armed beside others.
 func (p *Plan) allowed(rules []Rule, others []*armed) error {
 	names := map[string]bool{}
 	for _, o := range others {
 		names[o.called] = true
 	}
-	for _, r := range rules {
+	for i, r := range rules {
 		if err := fits(r, p.limits); err != nil {
-			return fmt.Errorf("arm rule %s: %w", r.Text, err)
+			return &Unfit{i, r, err}
 		}
 		if r.Name != "" && names[r.Name] {
-			return fmt.Errorf("arm rule %s: another rule has the name %s, %w", r.Text, r.Name, ErrTaken)
+			return &Unfit{i, r, fmt.Errorf("another rule has the name %s, %w", r.Name, ErrTaken)}
 		}
 		names[r.Name] = true
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/admin"
 	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/proxy"
 )
@@ -24,7 +25,16 @@ func (s *setup) plan() (*fault.Plan, error) {
 	}
 	p.Baseline(s.baseline)
 	_, err = p.Reload(s.rules[typed:], 0)
-	return p, err
+	return p, placed(s.config, err)
+}
+
+// placed puts what is wrong with a rule of the file at its place there.
+func placed(c *config.Config, err error) error {
+	var unfit *fault.Unfit
+	if errors.As(err, &unfit) {
+		return c.Misfit(unfit.At, err)
+	}
+	return err
 }
 
 // mostRules bounds the rules that there may be at once, as each is asked about each event of its kind.

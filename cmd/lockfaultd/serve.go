@@ -5,9 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/lockfaultd/lockfaultd/internal/config"
 	"github.com/lockfaultd/lockfaultd/lock"
@@ -41,7 +38,8 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	if err := s.wantsAdmin(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	s.reloads = o.configPath != ""
+	ctx, hangups, stop := s.listenToSignals(ctx)
 	defer stop()
 	out, err := openFolder(o.out)
 	if err != nil {
@@ -63,6 +61,9 @@ func serveCommand(ctx context.Context, o *options, stderr io.Writer) error {
 	}
 	d.announceAdmin(stderr)
 	announceRules(stderr, s)
+	if s.reloads {
+		newReloader(d, o.configPath, hangups).follow(ctx, stop)
+	}
 	<-ctx.Done()
 	err = d.close()
 	d.admit(stderr)

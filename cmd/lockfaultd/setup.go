@@ -37,6 +37,7 @@ type setup struct {
 	login      config.Login // of witnesses, for each Redis; without a password they have what the command has
 	wrapping   bool         // a command is run
 	reloads    bool         // its file may change the rules
+	stamp      stamp        // of the file
 	seed       uint64
 	limits     fault.Limits
 	baseline   time.Duration      // no rule acts in it; 0: there is none
@@ -184,6 +185,7 @@ func (o *options) addConfig(s *setup) error {
 	if o.configPath == "" {
 		return nil
 	}
+	s.stamp = stampOf(o.configPath)
 	c, err := config.Load(o.configPath)
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)

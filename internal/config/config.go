@@ -21,6 +21,14 @@ type Config struct {
 	Names      []Name // of the locks, as the file has them
 
 	known locks
+	rules []*Error // where they stand
+}
+
+// Misfit is the error of a rule, by its place in Rules, that is no good beside others, at its place in the file.
+func (c *Config) Misfit(rule int, reason error) error {
+	e := *c.rules[rule]
+	e.Reason = reason.Error()
+	return &e
 }
 
 // A Name is what a lock is called.
@@ -112,6 +120,7 @@ func (r *reader) config(c *Config, root ast.Node) {
 	names := map[string]bool{}
 	for _, n := range r.items(m.get("rules")) {
 		c.Rules = append(c.Rules, r.rule(n, locks, names))
+		c.rules = append(c.rules, r.errorAt(start(n), ""))
 	}
 	for _, n := range r.items(m.get("invariants")) {
 		c.Invariants = append(c.Invariants, r.invariant(n, locks))

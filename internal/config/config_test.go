@@ -59,6 +59,10 @@ func TestParse(t *testing.T) {
 		places = append(places, got.Invariants[i].Place())
 		got.Invariants[i].at = nil
 	}
+	if err := got.Misfit(0, errors.New("it is no good")); !strings.HasPrefix(err.Error(), "x.yaml:9:5: it is no good\n") {
+		t.Error(err)
+	}
+	got.rules = nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

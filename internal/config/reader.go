@@ -21,8 +21,13 @@ type Error struct {
 	Excerpt string // the line and those before it, numbered, with a mark below the column
 }
 
+// Short is the error without the lines that it is about.
+func (e *Error) Short() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
+}
+
 func (e *Error) Error() string {
-	s := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
+	s := e.Short()
 	if e.Excerpt != "" {
 		s += "\n" + e.Excerpt
 	}
