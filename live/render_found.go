@@ -25,8 +25,10 @@ func headline(s Snapshot) (word string, st style, rest string) {
 	count(stalled, " is stalled", "actors are stalled")
 	armed := armedOf(s.Rules)
 	switch {
+	case s.Control && armed > 0 && armed == len(s.Rules):
+		some = append(some, many(armed, "rule")+" armed")
 	case s.Control && armed > 0:
-		some = append(some, fmt.Sprintf("%d of %s armed", armed, many(len(s.Rules), "rule")))
+		some = append(some, fmt.Sprintf("%d of %d rules armed", armed, len(s.Rules)))
 	case s.Control:
 		some = append(some, "no rule is armed")
 	}

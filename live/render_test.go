@@ -207,7 +207,7 @@ func TestWrap(t *testing.T) {
 }
 
 func TestSpell(t *testing.T) {
-	for d, want := range map[time.Duration]string{312 * ms: "312 ms", 1599 * ms: "1.5 s", 59999 * ms: "59.9 s", 61 * time.Second: "1 min 1 s", 26 * time.Hour: "26 h 0 min"} {
+	for d, want := range map[time.Duration]string{312 * ms: "312 ms", 1599 * ms: "1.5 s", 59999 * ms: "59.9 s", 61 * time.Second: "1 min 1 s", time.Minute: "1 min", 26 * time.Hour: "26 h 0 min"} {
 		if got := spell(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}

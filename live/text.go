@@ -83,6 +83,8 @@ func spell(d time.Duration) string {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	case a < time.Minute:
 		return fmt.Sprintf("%.1f s", d.Truncate(100*time.Millisecond).Seconds())
+	case a < time.Hour && int(d.Seconds())%60 == 0:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
 	case a < time.Hour:
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 	}

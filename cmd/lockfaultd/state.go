@@ -29,7 +29,7 @@ func (d *daemon) snapshot() live.Snapshot {
 func (d *daemon) sources() (out []live.Source) {
 	unreached := d.server.Unreached()
 	for _, p := range d.setup.proxies {
-		one := live.Source{Name: strings.TrimPrefix(p.Name, "proxies."), Address: p.Upstream, Up: true}
+		one := live.Source{Name: strings.TrimLeft(strings.TrimPrefix(p.Name, "proxies."), "-"), Address: p.Upstream, Up: true}
 		for _, u := range unreached {
 			if why, ok := strings.CutPrefix(u, string(p.Protocol)+" "+p.Upstream+": "); ok {
 				one.Up, one.Text = false, why

@@ -35,7 +35,7 @@
     if (a < 59950 && a % 1000 === 0) return `${ms / 1000} s`;
     if (a < 59950) return `${(ms / 1000).toFixed(1)} s`;
     const s = Math.round(a / 1000), h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
-    return h ? `${h} h ${m} min` : `${m} min ${s % 60} s`;
+    return h ? `${h} h ${m} min` : s % 60 ? `${m} min ${s % 60} s` : `${m} min`;
   }
 
   // rough is a time that runs, in steps that can be read.
@@ -251,7 +251,7 @@
     count(over, (l) => `${l.holder || "somebody"} holds ${l.name} past its lease`, "locks are held past their leases");
     count(stopped, (a) => `${a.label} is frozen`, "actors are frozen");
     count(stalled, (a) => `${a.label} is stalled`, "actors are stalled");
-    if (s.control) some.push(armed ? `${armed} of ${many(rules.length, "rule")} armed` : "no rule is armed");
+    if (s.control) some.push(!armed ? "no rule is armed" : armed === rules.length ? `${many(armed, "rule")} armed` : `${armed} of ${rules.length} rules armed`);
     if (!broken.length && list(s.invariants).length) some.push(unread(s) || "every invariant holds");
     if (some.length < 3) some.push(held ? `${many(held, "lock")} held` : "no lock is held");
     const [tone, word] = harm ? ["bad", `${many(harm, "finding")} of harm`] : broken.length ? ["bad", "Broken"]
@@ -366,7 +366,7 @@
     const kept = all.length <= MOST.actors ? all : [...all].sort((a, b) => rank(a) - rank(b)).slice(0, MOST.actors);
     $("actors-none").hidden = all.length > 0;
     const count = (state) => all.filter((a) => a.state === state).length;
-    say($("actors-note"), all.length ? [count("frozen") && `${count("frozen")} frozen`, count("stalled") && `${count("stalled")} stalled`, `${count("running")} running`, all.length > kept.length && `${all.length - kept.length} not shown`].filter(Boolean).join(", ") : "");
+    say($("actors-note"), all.length ? [count("frozen") && `${count("frozen")} frozen`, count("stalled") && `${count("stalled")} stalled`, (count("running") || !all.some((a) => a.state !== "running")) && `${count("running")} running`, all.length > kept.length && `${all.length - kept.length} not shown`].filter(Boolean).join(", ") : "");
     keyed($("actors"), kept, (a) => a.label, makeActor, updateActor);
   }
 
@@ -561,8 +561,8 @@
     setStage(lanes);
     const where = new Map(lanes.map((l, i) => [l, i]));
     const marks = list(s.marks).filter((m) => m.kind === "gap" || where.has(laneOf(m)));
-    const depth = { gap: 0, section: 1, stall: 2, freeze: 2 };
-    marks.sort((a, b) => (depth[a.kind] ?? 3) - (depth[b.kind] ?? 3));
+    const depth = { gap: 0, section: 1, refusal: 2, write: 2, stall: 3, freeze: 3 };
+    marks.sort((a, b) => (depth[a.kind] ?? 4) - (depth[b.kind] ?? 4));
     keyed(stage.group, marks, (m) => [m.kind, m.at, m.actor, m.lock].join("\u0000"), makeMark, (n, m) => updateMark(n, m, where.get(laneOf(m)) ?? 0, lanes.length, s));
     say($("picture-title"), inShort(list(s.marks)));
     if ($("words").open) drawWords(s);
@@ -587,15 +587,16 @@
   const shapes = {
     write: "M0 -5V5", rejected: "M-3 -3L3 3M3 -3L-3 3", injection: "M-4 -13H4L0 -6Z", verdict: "M0 -7L6 0L0 7L-6 0Z",
   };
-  const heights = { section: 14, freeze: 24, stall: 24 };
+  const heights = { section: 14, freeze: 20, stall: 20 };
+  const BELOW = 12.5;           // refusals are under what was granted
 
   function makeMark(m) {
     const g = svg("g"), title = svg("title");
-    const shape = m.kind === "refusal" ? svg("circle", { r: 2.5 }) : shapes[m.kind] ? svg("path", { d: shapes[m.kind] }) : svg("rect", { rx: m.kind === "section" ? 3 : 0 });
+    const shape = m.kind === "refusal" ? svg("circle", { r: 2, cy: BELOW }) : shapes[m.kind] ? svg("path", { d: shapes[m.kind] }) : svg("rect", { rx: m.kind === "section" ? 3 : 0 });
     if (m.kind === "freeze" || m.kind === "stall" || m.kind === "gap") mark(shape, "fill", `url(#p-${m.kind})`);
     g.append(title, shape);
     if (m.kind === "section") g.append(svg("text", { x: 5, y: 4 }));
-    if (shape.tagName !== "rect") g.append(svg("rect", { y: -1, height: 2 })); // how far several in a row reach
+    if (shape.tagName !== "rect") g.append(svg("rect", { y: (m.kind === "refusal" ? BELOW : 0) - 0.75, height: 1.5 })); // how far several in a row reach
     return g;
   }
 
