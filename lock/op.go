@@ -190,6 +190,10 @@ type Op struct {
 	// The server's effect lies in [F, R], a write's in [F, Z] or at its COMMIT.
 	A, F, R, D, Z Instant
 
+	// Held is how much of the time from A to F a rule has held the request, or what
+	// was before it on its connection. It is in no history.
+	Held time.Duration
+
 	// Term is what the ledger says of the op when its request was read.
 	Term Attribution
 }

@@ -13,6 +13,7 @@ type called struct {
 	wire.Call
 	a, f, r lock.Instant
 	spent   time.Duration // waiting for the witness
+	held    time.Duration // see lock.Op
 }
 
 // Watch has the session ask w of its calls. It comes before the first Feed.
@@ -79,7 +80,7 @@ func (s *Session) looked(f *flow, c *called, now lock.Instant) *Look {
 func (s *Session) forwarded(f *flow, m wire.Mark, now lock.Instant) {
 	if c := s.callOf(m.Call); c != nil {
 		s.looked(f, c, now)
-		c.f = now
+		c.f, c.held = now, c.held+f.kept.sum
 	}
 }
 
@@ -108,7 +109,7 @@ func (s *Session) opsOf(c called, replied bool, now lock.Instant) []*lock.Op {
 		return nil
 	}
 	for _, op := range ops {
-		op.A, op.F, op.R = c.a, c.f, c.r
+		op.A, op.F, op.R, op.Held = c.a, c.f, c.r, c.held
 		s.engine.Request(s.conn, op, false, now)
 		s.asked = append(s.asked, op)
 	}

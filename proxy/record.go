@@ -33,6 +33,7 @@ type Record struct {
 	writer *history.Writer
 	flush  func() error
 	full   WhenFull
+	seen   Observer // nil: nobody else is told
 	ended  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -45,17 +46,26 @@ type Record struct {
 	closed bool
 }
 
-// An entry is one line of the history. Exactly one of its fields is set.
+// An entry is one line of the history: an op, what is rare, or else the end of a session.
 type entry struct {
-	op    *lock.Op
-	end   history.End
-	other func(*history.Writer) // what is rare
+	op        *lock.Op
+	end       history.End
+	other     func(*history.Writer) // what is rare
+	injection *history.Injection    // what other writes, if it is that
+}
+
+// An Observer is told of what is written, in the same order and by the goroutine that
+// writes: no session waits for it. It keeps nothing that it is given.
+type Observer interface {
+	Op(op *lock.Op)
+	End(session uint64, at lock.Instant)
+	Injection(in history.Injection)
 }
 
 // NewRecord starts writing to w, which it owns until Close has returned. flush
-// is called when there is nothing more to write for now.
-func NewRecord(w *history.Writer, flush func() error, e *Engine, full WhenFull) *Record {
-	r := &Record{engine: e, writer: w, flush: flush, full: full}
+// is called when there is nothing more to write for now. seen may be nil.
+func NewRecord(w *history.Writer, flush func() error, e *Engine, full WhenFull, seen Observer) *Record {
+	r := &Record{engine: e, writer: w, flush: flush, full: full, seen: seen}
 	r.room.L, r.more.L = &r.mu, &r.mu
 	r.ended.Go(r.write)
 	return r
@@ -118,6 +128,20 @@ func (r *Record) put(e entry) {
 	default:
 		r.writer.End(e.end.Session, e.end.At, e.end.Seq)
 	}
+	if r.seen != nil {
+		r.observe(e)
+	}
+}
+
+func (r *Record) observe(e entry) {
+	switch {
+	case e.op != nil:
+		r.seen.Op(e.op)
+	case e.injection != nil:
+		r.seen.Injection(*e.injection)
+	case e.other == nil:
+		r.seen.End(e.end.Session, e.end.At)
+	}
 }
 
 // add queues an entry, of the instant at. What is rare finds room at once: the
@@ -154,7 +178,7 @@ func (r *Record) End(session uint64, at lock.Instant, seq uint64) {
 
 // Injection records an injection that has ended.
 func (r *Record) Injection(in history.Injection) {
-	r.add(entry{other: func(w *history.Writer) { w.Injection(in) }}, in.Ended)
+	r.add(entry{other: func(w *history.Writer) { w.Injection(in) }, injection: &in}, in.Ended)
 }
 
 // Vain records that a rule waits in vain.

@@ -34,7 +34,7 @@ func recording(t *testing.T, full WhenFull) (*Record, *disk) {
 		_, err := held.WriteTo(d)
 		return err
 	}
-	return NewRecord(w, flush, engine(t), full), d
+	return NewRecord(w, flush, engine(t), full, nil), d
 }
 
 // finished is an op whose line tells its number.
@@ -216,7 +216,7 @@ func TestRecordTellsOfAFailedDiskOnce(t *testing.T) {
 	for name, buffered := range map[string]int{"when flushed": 1 << 20, "when written": 16} {
 		t.Run(name, func(t *testing.T) {
 			b := bufio.NewWriterSize(failing{full}, buffered)
-			r := NewRecord(history.NewWriter(b, history.Header{}, nil), b.Flush, engine(t), Drop)
+			r := NewRecord(history.NewWriter(b, history.Header{}, nil), b.Flush, engine(t), Drop, nil)
 			for n := range 3 {
 				r.Op(finished(n + 1))
 			}

@@ -346,7 +346,7 @@ func (s *stage) open() error {
 	}
 	hash := lock.NewHasher([]byte("test"))
 	s.record = proxy.NewRecord(history.NewWriter(&s.file, history.Header{Schema: history.Schema, Started: s.start, Seed: 1},
-		func(string, string) bool { return true }), func() error { return nil }, s.engine, proxy.Wait)
+		func(string, string) bool { return true }), func() error { return nil }, s.engine, proxy.Wait, nil)
 	scripts, cache := resp.NewScripts(), pgwire.NewCache()
 	s.server = &proxy.Server{
 		Engine: s.engine, Freezer: s, Clock: s.clock, Dial: s.net.Dial, Recorder: s.record,

@@ -105,6 +105,18 @@ func (e *Engine) Snapshot(now, since lock.Instant) Snapshot {
 	return s
 }
 
+// Stopped returns how many processes are stopped now.
+func (e *Engine) Stopped() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, in := range e.active {
+		if in.Act == fault.Freeze && in.confirmed != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (e *Engine) locksSeen(now, since lock.Instant) []LockSeen {
 	all := map[lock.LockID]*LockSeen{}
 	of := func(id lock.LockID) *LockSeen {

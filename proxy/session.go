@@ -64,13 +64,34 @@ type flow struct {
 	decided bool         // the first mark's moment has been decided
 	look    *Look        // what the witness was asked about the first mark's call
 	asked   lock.Instant // when it was, if the mark waits
+	kept    keptBack
 	arrived []arrival
 	landing []landing // replies handed to the driver and not reported as written
 
 	// Requests that were let pass and go with those that are decided next, since
 	// they begin at the same byte: several ops of one message.
-	along   []*lock.Op
-	alongAt int64
+	along     []*lock.Op
+	alongAt   int64
+	alongHeld time.Duration // what kept had come to when they went last
+}
+
+// keptBack is how long a direction has been held by rules.
+type keptBack struct {
+	since lock.Instant // 0: it is not held
+	sum   time.Duration
+}
+
+func (k *keptBack) begin(now lock.Instant) {
+	if k.since == 0 {
+		k.since = now
+	}
+}
+
+func (k *keptBack) end(now lock.Instant) {
+	if k.since != 0 {
+		k.sum += now.Sub(k.since)
+		k.since = 0
+	}
 }
 
 type arrival struct {
@@ -167,7 +188,7 @@ func (s *Session) Skip(dir Direction, n int64) {
 func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
 	switch m.Kind {
 	case wire.Request:
-		m.Op.A = now
+		m.Op.A, m.Op.Held = now, -f.kept.sum
 		s.engine.Again(s.conn, m.Op)
 	case wire.Reply:
 		if m.Op.F != 0 {
@@ -178,7 +199,7 @@ func (s *Session) stamp(m wire.Mark, f *flow, now lock.Instant) {
 			m.Op.Z = now
 		}
 	case wire.Called:
-		s.calls = append(s.calls, called{Call: m.Call, a: now})
+		s.calls = append(s.calls, called{Call: m.Call, a: now, held: -f.kept.sum})
 	case wire.Answered:
 		if c := s.callOf(m.Call); c != nil && c.f != 0 {
 			c.r = f.arrivalOf(m.Start, now)
@@ -205,6 +226,7 @@ func (s *Session) Next(dir Direction, now lock.Instant) Step {
 
 // next decides the moments found so far in a direction, as far as it can.
 func (s *Session) next(f *flow, now lock.Instant) Step {
+	f.kept.end(now)
 	step := s.advance(f, now)
 	step.Report = len(f.landing) > 0 || len(s.done) > 0
 	return step
@@ -215,6 +237,7 @@ func (s *Session) advance(f *flow, now lock.Instant) Step {
 		return Step{Gate: s.over}
 	}
 	if g := s.waits(f); g != nil {
+		f.kept.begin(now)
 		return Step{Gate: g}
 	}
 	for i := 0; i < len(f.marks); i++ {
@@ -227,6 +250,7 @@ func (s *Session) advance(f *flow, now lock.Instant) Step {
 				}
 				step := f.cut(m.Start, Step{Gate: g, Patience: s.patience(f)})
 				if m.Kind == wire.Request {
+					f.kept.begin(now)
 					step.Held = int(m.End - f.base)
 				}
 				return step
@@ -350,12 +374,13 @@ func (s *Session) pass(f *flow, m wire.Mark, now lock.Instant) {
 // byte: what it waited for, they have waited for.
 func (f *flow) goes(m wire.Mark, now lock.Instant) {
 	if m.Start != f.alongAt {
-		f.along, f.alongAt = f.along[:0], m.Start
+		f.along, f.alongAt, f.alongHeld = f.along[:0], m.Start, 0
 	}
-	f.along = append(f.along, m.Op)
 	for _, op := range f.along {
-		op.F = now
+		op.F, op.Held = now, op.Held+f.kept.sum-f.alongHeld
 	}
+	m.Op.F, m.Op.Held = now, m.Op.Held+f.kept.sum
+	f.along, f.alongHeld = append(f.along, m.Op), f.kept.sum
 }
 
 // stopped returns the requests that wait at the mark at hand and were never sent.

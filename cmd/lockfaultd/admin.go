@@ -12,6 +12,7 @@ import (
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/live"
+	"github.com/lockfaultd/lockfaultd/metrics"
 )
 
 // The variables with the admin API's token, and with its URL for commands that are run.
@@ -53,7 +54,7 @@ func (d *daemon) openAdmin() error {
 func (d *daemon) parts() admin.Parts {
 	return admin.Parts{
 		Gates: signals{d}, Rules: ruling{d}, Seen: seeing{d}, Freezing: stopping{d}, Stopping: stopping{d},
-		Events: admin.Events(stream{d.ring, d.run}, nil), Page: live.Page("lockfaultd"), State: func() any { return d.snapshot() },
+		Events: admin.Events(stream{d.ring, d.run}, d.metrics), Metrics: metrics.Handler(d.registry, d.metrics.Settle), Page: live.Page("lockfaultd"), State: func() any { return d.snapshot() },
 	}
 }
 

@@ -13,10 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/lockfaultd/lockfaultd/admin"
 	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/metrics"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/proxy/legs"
 	"github.com/lockfaultd/lockfaultd/proxy/pgwire"
@@ -41,6 +44,8 @@ type daemon struct {
 	marks   *marks    // what the page shows of the last minute; nil: it is not served
 	log     *slog.Logger
 
+	registry   *prometheus.Registry // of what is told to Prometheus; nil: nothing
+	metrics    *metrics.Daemon
 	hash       *lock.Hasher
 	scripts    *resp.Scripts
 	statements *pgwire.Cache

@@ -63,7 +63,12 @@ func (d *daemon) openHistory(path string, start time.Time, full proxy.WhenFull) 
 		Schema: history.Schema, Run: d.run, Started: start, Seed: d.setup.seed, KeyID: d.hash.ID(), Version: version,
 		Declarations: d.setup.decls, Invariants: invariantsForHeader(d.setup.invariants), Upstreams: d.setup.upstreams(),
 	}
-	d.record = proxy.NewRecord(history.NewWriter(out, h, d.setup.integers), out.flush, d.engine, full)
+	var seen proxy.Observer
+	if d.setup.admin != "" {
+		d.openMetrics()
+		seen = d.metrics
+	}
+	d.record = proxy.NewRecord(history.NewWriter(out, h, d.setup.integers), out.flush, d.engine, full, seen)
 	return nil
 }
 

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
+)
+
+// promtool runs Prometheus's own tool.
+func promtool(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	program, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("no promtool: scripts/need.sh promtool")
+		}
+		t.Skip("no promtool: scripts/need.sh promtool")
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 && args[0] == "check" && args[1] == "metrics" {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// scrape returns what a daemon tells Prometheus.
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp.Status, err)
+	}
+	return string(text)
+}
+
+// value returns that of a series, -1 where there is none.
+func value(t *testing.T, text, series string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
+	if m == nil {
+		return -1
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// What a daemon has done is in its metrics, which Prometheus's own tool finds nothing wrong with. What a rule holds is no
+// overhead of forwarding.
+func TestSidecarTellsPrometheus(t *testing.T) {
+	redis := testbed.Redis(t)
+	_, address, said := sidecar(t, "--admin", "127.0.0.1:0", "--redis", "127.0.0.1:0="+redis.Addr(), "--stall-before", "SETNX(lock0)#1=700ms,name=pause")
+	url := adminOf(t, said)
+	manyLocks(t, address, 2)
+	var text string
+	for range 300 {
+		if text = scrape(t, url); value(t, text, `lockfaultd_injections_total{effect="stall",outcome="landed",rule="pause"}`) == 1 && value(t, text, "lockfaultd_connections") == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for series, want := range map[string]float64{
+		`lockfaultd_injections_total{effect="stall",outcome="landed",rule="pause"}`: 1,
+		`lockfaultd_ops_total{kind="acquire",outcome="granted",protocol="redis"}`:   2,
+		`lockfaultd_grants_total{lock="lock*"}`:                                     2,
+		`lockfaultd_connections`:                                                    0,
+		`lockfaultd_connections_total`:                                              1,
+		`lockfaultd_rules_armed`:                                                    1,
+		`lockfaultd_frozen`:                                                         0,
+		`lockfaultd_event_consumers`:                                                0,
+		fmt.Sprintf(`lockfaultd_build_info{version=%q}`, version):                   1,
+		`lockfaultd_forward_seconds_count{protocol="redis"}`:                        2,
+		`lockfaultd_forward_seconds_bucket{protocol="redis",le="0.1"}`:              2,
+	} {
+		if got := value(t, text, series); got != want {
+			t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	promtool(t, text, "check", "metrics")
+}
