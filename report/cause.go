@@ -125,6 +125,9 @@ func (r Run) followsFrom(v check.Verdict, causes []*caused) *caused {
 		if v.Code == "LF403" && (c.Code == "LF104" || c.Code == "LF106") && c.Level == string(v.Level) && slices.Contains(c.Tables, v.Table) && !r.ranAhead(v.Table) {
 			return c
 		}
+		if v.Code == "LF102" && v.Count > 1 && r.overlapsOf(v, c) {
+			return c
+		}
 		for _, t := range blamed(v) {
 			if v.Code != c.Code && c.at[lockTerm{v.Lock, t}] {
 				return c
@@ -132,6 +135,21 @@ func (r Run) followsFrom(v check.Verdict, causes []*caused) *caused {
 		}
 	}
 	return nil
+}
+
+// overlapsOf reports whether each pair that a verdict counts has a term that a cause blames.
+func (r Run) overlapsOf(v check.Verdict, c *caused) bool {
+	n := 0
+	for _, o := range r.Result.Facts.Overlaps {
+		switch {
+		case o.Lock != v.Lock:
+		case c.at[lockTerm{v.Lock, o.A}] || c.at[lockTerm{v.Lock, o.B}]:
+			n++
+		default:
+			return false
+		}
+	}
+	return n >= v.Count
 }
 
 func (r Run) ranAhead(table string) bool {

@@ -26,7 +26,8 @@ type Lane struct {
 	Who    string
 	Title  string // of the term, in words
 	Holds  bool
-	From   lock.Instant // the grant was delivered
+	Given  lock.Instant // the server had granted it
+	From   lock.Instant // that was delivered
 	Asked  lock.Instant // the release was asked for, 0: it was not
 	Leased bool
 	Lease  lock.Interval // where it ended by itself
@@ -67,6 +68,8 @@ type Step struct {
 const (
 	mostLanes = 4
 	mostSteps = 26
+
+	soon = 5 * time.Millisecond // a grant that is delivered by then is one step with that
 )
 
 // figure draws a verdict's picture, with what was injected meanwhile; nil if it has none.
@@ -102,13 +105,18 @@ type figureBuilder struct {
 }
 
 func (b *figureBuilder) lane(h check.Holding) {
-	l := Lane{Letter: string(rune('A' + len(b.Lanes))), Who: h.Actor, Holds: true, From: h.From, Asked: h.Asked, Leased: h.Leased, Lease: h.LeaseEnd}
+	l := Lane{Letter: string(rune('A' + len(b.Lanes))), Who: h.Actor, Holds: true, Given: cmp.Or(h.Granted, h.From), From: h.From, Asked: h.Asked, Leased: h.Leased, Lease: h.LeaseEnd}
 	if l.Who == "" {
 		l.Who = fmt.Sprintf("session %d", h.Session)
 	}
 	l.Title = fmt.Sprintf("term %d of %s", h.ID, h.Lock)
 	if h.HasFence {
 		l.Title += fmt.Sprintf(", fence %d", h.Fence)
+	}
+	if l.From-l.Given >= lock.Instant(soon) {
+		b.Steps = append(b.Steps, Step{At: l.From, Lane: len(b.Lanes), Kind: StepHeld, Text: "hears of its grant", cited: true})
+	} else {
+		l.From = l.Given
 	}
 	b.Lanes = append(b.Lanes, l)
 }
@@ -188,13 +196,25 @@ func (b *figureBuilder) told(op *lock.Op, s *Step) bool {
 	case op.Outcome == lock.Unknown || op.Outcome == lock.Pending:
 		s.Text += ": no answer"
 	case op.Outcome == lock.Failed:
-		s.Void, s.Text = true, s.Text+": "+cmp.Or(op.Err, "failed")
+		s.void("failed" + spaced(op.Err))
 	case op.Outcome == lock.RolledBack:
-		s.Void, s.Text = true, s.Text+": rolled back"
+		s.void("rolled back")
 	case op.Kind == lock.Write && op.Rows == 0 && len(op.SQL.Where) > 0:
-		s.Void, s.Text = true, s.Text+": refused, no row"
+		s.void("refused")
 	}
 	return true
+}
+
+// void says of a step that it did not take effect, before what it is.
+func (s *Step) void(why string) {
+	s.Void, s.Late, s.Text = true, false, why+": "+s.Text
+}
+
+func spaced(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " (" + word + ")"
 }
 
 func (b *figureBuilder) toldOfLock(op *lock.Op, s *Step) bool {
@@ -224,7 +244,7 @@ func (b *figureBuilder) toldOfLock(op *lock.Op, s *Step) bool {
 	case lock.Unknown, lock.Pending:
 		s.Text += ": no answer"
 	case lock.Failed:
-		s.Void, s.Text = true, s.Text+": "+cmp.Or(op.Err, "failed")
+		s.void("failed" + spaced(op.Err))
 	}
 	return true
 }

@@ -23,7 +23,8 @@ type Holding struct {
 	Actor    string
 	Session  uint64
 	Grant    uint64       // Seq of what granted it
-	From     lock.Instant // its grant was delivered, or answered if nobody was there to take it
+	Granted  lock.Instant // the server had answered so
+	From     lock.Instant // that was delivered, or answered if nobody was there to take it
 	LeaseEnd lock.Interval
 	Leased   bool         // it had a lifetime: else LeaseEnd is nothing
 	Asked    lock.Instant // its owner's first release request; 0: none
@@ -134,7 +135,7 @@ func holdingOf(t *lock.Term) Holding {
 	clock := t.Clock()
 	end := lock.Interval{Earliest: min(clock.Earliest, t.LeaseEnd.Latest), Latest: t.LeaseEnd.Latest}
 	return Holding{
-		ID: t.ID, Lock: t.Lock.String(), Actor: t.Actor, Session: t.Session, Grant: t.Grant.Seq, From: cmp.Or(t.Grant.D, t.Grant.R),
+		ID: t.ID, Lock: t.Lock.String(), Actor: t.Actor, Session: t.Session, Grant: t.Grant.Seq, Granted: t.Grant.R, From: cmp.Or(t.Grant.D, t.Grant.R),
 		LeaseEnd: end, Leased: t.TTL > 0 || t.Lasts() > 0, Asked: t.ReleaseAt, End: t.End, Fence: t.Fence, HasFence: t.HasFence,
 	}
 }

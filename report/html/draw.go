@@ -133,15 +133,15 @@ func leaseOf(l report.Lane) lock.Interval {
 	if l.Asked > 0 && l.Asked < e.Earliest {
 		return lock.Interval{Earliest: l.Asked, Latest: l.Asked}
 	}
-	return lock.Interval{Earliest: max(e.Earliest, l.From), Latest: max(e.Latest, l.From)}
+	return lock.Interval{Earliest: max(e.Earliest, l.Given), Latest: max(e.Latest, l.Given)}
 }
 
 // span is the first and last instant of a figure.
 func span(f *report.Figure) (from, to lock.Instant) {
 	from, to = f.Steps[0].At, f.Steps[len(f.Steps)-1].At
 	for _, l := range f.Lanes {
-		if l.Holds && l.From > 0 {
-			from = min(from, l.From)
+		if l.Holds && l.Given > 0 {
+			from = min(from, l.Given)
 		}
 	}
 	return from, max(to, from+1)

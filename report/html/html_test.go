@@ -85,7 +85,7 @@ func TestDrawingsAreWellFormed(t *testing.T) {
 	drawings := 0
 	for _, part := range strings.Split(text, "<figure")[1:] {
 		drawings++
-		_, part, _ = strings.Cut(part, ">")
+		_, part, _ = strings.Cut(part, "</figcaption>")
 		svg, _, _ := strings.Cut(part, "</figure>")
 		d := xml.NewDecoder(strings.NewReader(svg))
 		seen := map[string]int{}

@@ -150,7 +150,8 @@ func (s *sequence) lifeline(lane int) {
 			}
 			e := leaseOf(l)
 			early, late := s.y(e.Earliest), s.y(e.Latest)
-			s.rect("lease lane"+n, beside, from, 4, early-from)
+			given := s.y(l.Given)
+			s.rect("lease lane"+n, beside, given, 4, early-given)
 			if late > early {
 				s.rect("unsure", beside-1, early, 6, late-early)
 			}

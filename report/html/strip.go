@@ -28,7 +28,7 @@ func (d *drawing) strip(f *report.Figure) (bottom float64) {
 		d.stripLane(f, i, y+float64(i)*stripLane, x)
 		d.text("who lane"+strconv.Itoa(i), "start", 8, y+float64(i)*stripLane+4, 100, nameOf(l), "")
 	}
-	y += float64(len(f.Lanes))*stripLane - 8
+	y += float64(len(f.Lanes))*stripLane - 4
 	d.line("axis", stripFrom, y, stripTo, y)
 	for _, at := range ticks(from, to) {
 		d.line("axis", x(at), y, x(at), y+4)
@@ -51,9 +51,9 @@ func (d *drawing) stripLane(f *report.Figure, lane int, y float64, x func(lock.I
 		d.rect("section lane"+n, x(l.From), y-6, x(until)-x(l.From), 12)
 		if l.Leased {
 			e := leaseOf(l)
-			d.rect("lease lane"+n, x(l.From), y+8, x(e.Earliest)-x(l.From), 4)
+			d.rect("lease lane"+n, x(l.Given), y+12, x(e.Earliest)-x(l.Given), 4)
 			if e.Latest > e.Earliest && e.Earliest < to {
-				d.rect("unsure", x(e.Earliest), y+7, x(e.Latest)-x(e.Earliest), 6)
+				d.rect("unsure", x(e.Earliest), y+11, x(e.Latest)-x(e.Earliest), 6)
 			}
 		}
 	}
