@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,9 +60,25 @@ func (r refusal) Error() string { return r.text }
 
 // get asks for a path and decodes the answer.
 func (c *client) get(ctx context.Context, path string, into any) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	return c.ask(ctx, http.MethodGet, path, nil, into)
+}
+
+// ask asks for something, with what is said there about it unless that is nil, and decodes the answer.
+func (c *client) ask(ctx context.Context, method, path string, say, into any) error {
+	var body io.Reader
+	if say != nil {
+		b, err := json.Marshal(say)
+		if err != nil {
+			return fmt.Errorf("ask %s: %w", c.base, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	if say != nil {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -71,16 +88,16 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("reach %s: %w", c.base, reason(err))
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	said, err := io.ReadAll(answer.Body)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reach %s: %w", c.base, err)
 	case answer.StatusCode == http.StatusUnauthorized:
 		return c.unknown()
-	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("ask %s%s: %w", c.base, path, refusedBy(answer, body))
+	case answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated:
+		return fmt.Errorf("ask %s%s: %w", c.base, path, refusedBy(answer, said))
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(said, into); err != nil {
 		return fmt.Errorf("ask %s%s: it is no answer of a daemon: %w", c.base, path, err)
 	}
 	return nil
@@ -107,9 +124,15 @@ func reason(err error) error {
 }
 
 func refusedBy(answer *http.Response, body []byte) refusal {
-	var said struct{ Error string }
+	var said struct {
+		Error    string
+		Expected []string
+	}
 	if json.Unmarshal(body, &said) != nil || said.Error == "" {
 		said.Error = "it answered " + answer.Status
+	}
+	if len(said.Expected) > 0 {
+		said.Error += "; expected one of " + strings.Join(said.Expected, ", ")
 	}
 	return refusal{answer.StatusCode, said.Error}
 }

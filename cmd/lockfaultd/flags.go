@@ -132,12 +132,16 @@ func (v *ruleValue) Set(text string) error {
 
 func (v *ruleValue) String() string { return "" }
 
-func (o *options) ruleFlags() []cli.Flag {
-	var out []cli.Flag
+// flagsOfRules are those that append to a list.
+func flagsOfRules(list *[]typedRule) (out []cli.Flag) {
 	for _, f := range ruleFlags {
-		out = append(out, &cli.GenericFlag{Name: f.name, Usage: f.usage, Value: &ruleValue{f.name, &o.typed}, Category: "rules"})
+		out = append(out, &cli.GenericFlag{Name: f.name, Usage: f.usage, Value: &ruleValue{f.name, list}, Category: "rules"})
 	}
-	return append(out,
+	return out
+}
+
+func (o *options) ruleFlags() []cli.Flag {
+	return append(flagsOfRules(&o.typed),
 		&cli.Uint64Flag{Name: "seed", Usage: "`N` makes every random choice; 0: choose one and print it", Destination: &o.seed, Category: "rules"},
 		&cli.IntFlag{Name: "max-frozen", Value: 1, Usage: "most processes frozen at a time", Destination: &o.maxFrozen, Category: "rules"},
 		&cli.DurationFlag{Name: "max-freeze", Usage: "longest freeze", DefaultText: "30s or twice the lease, whichever is more", Destination: &o.maxFreeze, Category: "rules"},

@@ -83,11 +83,11 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Flags:                     append(serve.serveFlags(), cli.HelpFlag), // which the library adds only where help is no command of ours
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown command %q; expected run, sweep, watch, doctor, explain, thaw, version or help, or flags alone to serve (see lockfaultd --help)", c.Args().First())
+				return usagef("unknown command %q; expected run, sweep, watch, rules, doctor, explain, thaw, version or help, or flags alone to serve (see lockfaultd --help)", c.Args().First())
 			}
 			return serveCommand(c.Context, serve, stderr)
 		},
-		Commands: []*cli.Command{runCommandOf(stdout, stderr), sweepCommandOf(stdout, stderr), watchCommandOf(stdout, stderr), doctorCommandOf(stdout), explainCommandOf(stdout), thawCommandOf(stderr), versionCommandOf(stdout), helpCommandOf(), guardCommandOf()},
+		Commands: []*cli.Command{runCommandOf(stdout, stderr), sweepCommandOf(stdout, stderr), watchCommandOf(stdout, stderr), rulesCommandOf(stdout), doctorCommandOf(stdout), explainCommandOf(stdout), thawCommandOf(stderr), versionCommandOf(stdout), helpCommandOf(), guardCommandOf()},
 	}
 	return app
 }
@@ -189,7 +189,7 @@ func help(app *cli.Context, names []string) error {
 	case len(names) > 1:
 		return usagef("help: unexpected argument %q; it takes one command", names[1])
 	case app.App.Command(names[0]) == nil:
-		return usagef("help: unknown command %q; expected run, sweep, watch, doctor, explain, thaw or version", names[0])
+		return usagef("help: unknown command %q; expected run, sweep, watch, rules, doctor, explain, thaw or version", names[0])
 	}
 	return cli.ShowCommandHelp(app, names[0])
 }
