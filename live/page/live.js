@@ -545,11 +545,12 @@
   function lanesOf(s) {
     const marks = list(s.marks), weight = new Map();
     const heavy = { freeze: 100, stall: 100, injection: 50, rejected: 20 };
-    for (const a of list(s.actors)) if (a.label) weight.set(a.label, 1);
     for (const m of marks) {
       const lane = laneOf(m);
       if (lane) weight.set(lane, (weight.get(lane) || 0) + (lane === ALL ? 1e6 : heavy[m.kind] || 1));
     }
+    const idle = list(s.actors).filter((a) => a.label && !weight.has(a.label)); // they have a lane if there is room
+    if (weight.size + idle.length <= MOST.lanes) for (const a of idle) weight.set(a.label, 0);
     const names = [...weight.keys()], kept = new Set(names.sort((a, b) => weight.get(b) - weight.get(a)).slice(0, MOST.lanes));
     return { lanes: [...kept].sort((a, b) => (a === ALL ? -1 : b === ALL ? 1 : a < b ? -1 : a > b ? 1 : 0)), left: names.length - kept.size };
   }
@@ -676,17 +677,19 @@
     link();
   }
 
-  // move lets run what runs between two answers.
-  function move() {
-    if (!snap) return;
+  // move lets run what runs between two answers: bars with each frame, what is slower a few times a second.
+  let slow = 0;
+  function move(at) {
     for (const li of $("locks").children) for (const div of li.lastChild.children) runDown(div);
+    if (at - slow < 100) return;
+    slow = at;
     for (const li of $("actors").children) countDown(li);
     for (const li of $("rules").children) runOut(li);
     slide();
   }
 
-  function frame() {
-    if (!calm.matches && !paused && !lost) move();
+  function frame(at) {
+    if (snap && !calm.matches && !paused && !lost) move(at);
     requestAnimationFrame(frame);
   }
 
