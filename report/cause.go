@@ -60,12 +60,9 @@ func (r Run) rootCauses() []*caused {
 		c := byKey[key]
 		if c == nil {
 			c = &caused{group: g, first: v, at: map[lockTerm]bool{}, with: map[string]int{}}
-			c.Locks = addOnce(nil, shape)
 			byKey[key], out = c, append(out, c)
 		} else {
-			proofs := c.Proofs
-			c.add(v)
-			c.Locks, c.Proofs = c.Locks[:min(1, len(c.Locks))], proofs
+			c.count(v, shape)
 			if c.first.Picture == nil && v.Picture != nil {
 				c.first = v
 			}
@@ -75,6 +72,17 @@ func (r Run) rootCauses() []*caused {
 		}
 	}
 	return out
+}
+
+// count adds a verdict to a cause that is there already. Of several locks it names the
+// shape that they have in common.
+func (c *caused) count(v check.Verdict, shape string) {
+	locks, proofs := c.Locks, c.Proofs
+	c.add(v)
+	c.Locks, c.Proofs = locks, proofs
+	if v.Lock != "" && !slices.Contains(locks, v.Lock) {
+		c.Locks = []string{shape}
+	}
 }
 
 // byWeight sorts the verdicts as their groups are sorted.

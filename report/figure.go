@@ -64,6 +64,14 @@ type Step struct {
 	cited bool
 }
 
+// Words are what a step says, its being late first.
+func (s Step) Words() string {
+	if s.Late {
+		return "late: " + s.Text
+	}
+	return s.Text
+}
+
 // Bounds of a figure.
 const (
 	mostLanes = 4

@@ -237,6 +237,9 @@ func cutPage(page []byte, room int, whole string) []byte {
 	}
 	fits := page[:max(0, room-len(note(lines)))]
 	fits = fits[:bytes.LastIndexByte(fits, '\n')+1]
+	if fence := []byte("\n```"); bytes.Count(fits, fence)%2 == 1 { // in the middle of a diagram
+		fits = fits[:bytes.LastIndex(fits, fence)+1]
+	}
 	said := note(bytes.Count(fits, []byte("\n")))
 	if len(fits)+len(said) > room {
 		return nil

@@ -161,3 +161,20 @@ func TestStepSummaryFits(t *testing.T) {
 		}
 	}
 }
+
+// A page that is cut within a diagram leaves that out as a whole: what follows would be in it.
+func TestStepSummaryEndsNoDiagram(t *testing.T) {
+	var whole bytes.Buffer
+	if err := Markdown(&whole, pictured(integer)); err != nil {
+		t.Fatal(err)
+	}
+	for room := 300; room < whole.Len(); room += 11 {
+		var b bytes.Buffer
+		if err := StepSummary(&b, whole.Bytes(), room, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(b.String(), "\n```")%2 != 0 {
+			t.Fatalf("room %d:\n%s", room, b.String())
+		}
+	}
+}

@@ -48,10 +48,7 @@ func mermaidArrow(f *Figure, s Step) string {
 }
 
 func mermaidWords(s Step) string {
-	words := At(s.At) + " ms, " + s.Text
-	if s.Late {
-		words += ", late"
-	}
+	words := At(s.At) + " ms, " + s.Words()
 	if s.Op != 0 {
 		words += fmt.Sprintf(" (op %d)", s.Op)
 	}

@@ -64,10 +64,7 @@ func draw(c report.Cause, n int) *drawing {
 func (d *drawing) describe(f *report.Figure) {
 	said := make([]string, 0, len(f.Steps))
 	for _, s := range f.Steps {
-		who, what := nameOf(f.Lanes[s.Lane]), s.Text
-		if s.Late {
-			what += ", late"
-		}
+		who, what := nameOf(f.Lanes[s.Lane]), s.Words()
 		op := ""
 		if s.Op != 0 {
 			op = fmt.Sprint(s.Op)

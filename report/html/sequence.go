@@ -206,9 +206,9 @@ func (s *sequence) step(st report.Step, y float64) {
 
 // exchange draws a read, which comes from the data, a write or a COMMIT, which go to it.
 func (s *sequence) exchange(st report.Step, x, y float64, op string) {
-	class, text := "lane"+strconv.Itoa(st.Lane), st.Text
+	class, text := "lane"+strconv.Itoa(st.Lane), st.Words()
 	if st.Late {
-		class, text = "late", text+", late"
+		class = "late"
 	}
 	dir := 1.0
 	if x > s.data {
