@@ -107,6 +107,31 @@ func whole(w *ward) Parts {
 	}
 }
 
+// Who asks whether it is ready hears no reason, which may not be for everybody.
+func TestNotReady(t *testing.T) {
+	r := httptest.NewRequest("GET", "/readyz", nil)
+	w := httptest.NewRecorder()
+	Handler(Parts{Ready: func() error { return fmt.Errorf("secret") }}, "token").ServeHTTP(w, r)
+	if w.Code != 503 || strings.TrimSpace(w.Body.String()) != `{"status":"not ready"}` {
+		t.Error(w.Code, w.Body)
+	}
+}
+
+// The page is served to who shows no token, and nothing else is.
+func TestOnlyThePageNeedsNoToken(t *testing.T) {
+	for _, tt := range []struct {
+		method, path string
+		status       int
+	}{{"GET", "/", 200}, {"GET", "/page/live.js", 200}, {"POST", "/", 401}, {"GET", "/metrics", 401}, {"GET", "/v1/state", 401}, {"GET", "/v1/openapi.json", 401}, {"GET", "/pages", 401}, {"POST", "/v1/stop", 401}} {
+		r := httptest.NewRequest(tt.method, tt.path, nil)
+		w := httptest.NewRecorder()
+		Handler(whole(&ward{}), "token").ServeHTTP(w, r)
+		if w.Code != tt.status {
+			t.Errorf("%s %s: %d", tt.method, tt.path, w.Code)
+		}
+	}
+}
+
 func documented(t *testing.T) validator.Validator {
 	t.Helper()
 	doc, err := libopenapi.NewDocument(document)

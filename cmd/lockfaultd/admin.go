@@ -54,8 +54,16 @@ func (d *daemon) openAdmin() error {
 func (d *daemon) parts() admin.Parts {
 	return admin.Parts{
 		Gates: signals{d}, Rules: ruling{d}, Seen: seeing{d}, Freezing: stopping{d}, Stopping: stopping{d},
-		Events: admin.Events(stream{d.ring, d.run}, d.metrics), Metrics: metrics.Handler(d.registry, d.metrics.Settle), Page: live.Page("lockfaultd"), State: func() any { return d.snapshot() },
+		Events: admin.Events(stream{d.ring, d.run}, d.metrics), Metrics: metrics.Handler(d.registry, d.metrics.Settle), Page: live.Page("lockfaultd"), State: func() any { return d.snapshot() }, Ready: d.ready,
 	}
+}
+
+// ready returns why nobody is served yet.
+func (d *daemon) ready() error {
+	if !d.accepting.Load() {
+		return errors.New("no listener accepts yet")
+	}
+	return nil
 }
 
 // A stream is the history of this run as the API has it.

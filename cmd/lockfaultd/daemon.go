@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,6 +61,7 @@ type daemon struct {
 	backends map[*pgwire.Tracker]bool
 	pids     []int32
 
+	accepting   atomic.Bool // clients, at all listeners; no more once it is to end
 	stopServing context.CancelFunc
 	stopRunning context.CancelFunc
 	serving     sync.WaitGroup
@@ -167,6 +169,7 @@ func (d *daemon) linger(ctx context.Context, patience time.Duration) {
 
 // endSessions stops accepting, ends the sessions and waits for them.
 func (d *daemon) endSessions() {
+	d.accepting.Store(false)
 	d.stopServing()
 	d.serving.Wait()
 }

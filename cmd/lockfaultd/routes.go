@@ -24,6 +24,7 @@ func (d *daemon) accept(list []endpoint) {
 			}
 		})
 	}
+	d.accepting.Store(true)
 }
 
 // routes makes a route of each endpoint. Upstreams have a name in the record
