@@ -129,13 +129,20 @@ func TestLivePageBoundsWhatItDraws(t *testing.T) {
 		return s
 	})
 	b := see(t, f, wide)
-	for what, n := range map[string]int{"#locks > li": 40, "#actors > li": 60, "#lanes > div": 8} {
+	for what, n := range map[string]int{"#locks > li": 12, "#actors > li": 12, "#lanes > div": 8} {
 		if got := ask[int](b, "document.querySelectorAll('"+what+"').length"); got != n {
 			t.Errorf("%d of %s, want %d", got, what, n)
 		}
 	}
-	if got := ask[string](b, `['locks', 'actors', 'timeline'].map((x) => document.getElementById(x + '-note').textContent).join('; ')`); got != "166 more are not shown; 1 frozen, 1 stalled, 203 running, 145 not shown; " {
+	if got := ask[string](b, `['locks', 'actors'].map((x) => document.getElementById(x + '-note').textContent).join('; ')`); got != "12 of 206; 1 frozen, 1 stalled, 203 running" {
 		t.Errorf("it says %q", got)
 	}
+	for _, kept := range []string{"lock:counter", "lock:002"} {
+		if !ask[bool](b, `document.getElementById('locks').textContent.includes('`+kept+`')`) {
+			t.Errorf("%s is not among those shown", kept)
+		}
+	}
 	b.shot("live-full")
+	b.do(chromedp.Click(chromedp.ID("locks-more")))
+	b.until(`document.querySelectorAll('#locks > li').length == 206 && document.getElementById('locks-more').textContent == 'Show fewer'`)
 }

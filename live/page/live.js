@@ -6,7 +6,7 @@
   const PATIENCE = 3000;    // for an answer, ms
   const MINUTE = 60000;
   const LANE = 30;          // height of a lane, px
-  const MOST = { locks: 40, lanes: 14, words: 80, actors: 60 };
+  const MOST = { locks: 12, actors: 12, all: 300, lanes: 14, words: 80 };
   const SVG = "http://www.w3.org/2000/svg";
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -281,22 +281,41 @@
 
   // ---- locks ----
 
-  // of gathers the entries of each lock, and keeps the most telling if they are too many.
+  const stirred = new Map();    // when a lock was last seen to be held, by its name
+
+  // byName gathers the entries of each lock.
   function byName(all) {
-    const groups = new Map();
+    const groups = new Map(), t = now();
     for (const l of all) groups.has(l.name) ? groups.get(l.name).push(l) : groups.set(l.name, [l]);
-    const rank = (g) => (g.some((l) => l.overrun) ? 0 : g.some((l) => l.held) ? 1 : 2);
-    const rows = [...groups.values()];
-    if (rows.length <= MOST.locks) return { rows, left: 0 };
-    const kept = new Set([...rows].sort((a, b) => rank(a) - rank(b)).slice(0, MOST.locks));
-    return { rows: rows.filter((g) => kept.has(g)), left: rows.length - MOST.locks };
+    for (const l of all) if (l.held) stirred.set(l.name, t);
+    for (const name of stirred.keys()) if (!groups.has(name)) stirred.delete(name);
+    return [...groups.values()];
+  }
+
+  // few keeps the most telling of a list, in its order, and of equals those that are shown already. A button shows the others.
+  function few(id, rows, key, rank) {
+    const button = $(`${id}-more`), most = button.all ? MOST.all : MOST[id], shown = $(id).rows || new Map();
+    button.hidden = rows.length <= MOST[id];
+    say(button, button.all ? "Show fewer" : `Show all ${rows.length}`);
+    mark(button, "aria-expanded", String(!!button.all));
+    if (rows.length <= most) return rows;
+    const order = (r) => rank(r) * 2 + (shown.has(key(r)) ? 0 : 1);
+    const kept = new Set([...rows].sort((a, b) => order(a) - order(b)).slice(0, most));
+    return rows.filter((r) => kept.has(r));
+  }
+
+  function more(id) {
+    const button = $(`${id}-more`);
+    button.all = !button.all;
+    if (snap) draw();
   }
 
   function drawLocks(s) {
-    const all = list(s.locks), { rows, left } = byName(all);
-    $("locks-none").hidden = all.length > 0;
-    say($("locks-note"), left ? `${left} more are not shown` : "");
-    keyed($("locks"), rows, (g) => g[0].name, makeLock, updateLock);
+    const groups = byName(list(s.locks)), key = (g) => g[0].name, recent = now() - 10000;
+    const rows = few("locks", groups, key, (g) => (g.some((l) => l.overrun) ? 0 : stirred.get(key(g)) > recent ? 1 : 2));
+    $("locks-none").hidden = groups.length > 0;
+    say($("locks-note"), rows.length < groups.length ? `${rows.length} of ${groups.length}` : "");
+    keyed($("locks"), rows, key, makeLock, updateLock);
   }
 
   function makeLock(g) {
@@ -362,12 +381,12 @@
   // ---- actors ----
 
   function drawActors(s) {
-    const all = list(s.actors), rank = (a) => (a.state === "running" ? 1 : 0);
-    const kept = all.length <= MOST.actors ? all : [...all].sort((a, b) => rank(a) - rank(b)).slice(0, MOST.actors);
+    const all = list(s.actors), key = (a) => a.label;
+    const rows = few("actors", all, key, (a) => (a.state !== "running" ? 0 : list(a.holds).length ? 1 : 2));
+    const count = (state) => all.filter((a) => a.state === state).length, [frozen, stalled, running] = ["frozen", "stalled", "running"].map(count);
     $("actors-none").hidden = all.length > 0;
-    const count = (state) => all.filter((a) => a.state === state).length;
-    say($("actors-note"), all.length ? [count("frozen") && `${count("frozen")} frozen`, count("stalled") && `${count("stalled")} stalled`, (count("running") || !all.some((a) => a.state !== "running")) && `${count("running")} running`, all.length > kept.length && `${all.length - kept.length} not shown`].filter(Boolean).join(", ") : "");
-    keyed($("actors"), kept, (a) => a.label, makeActor, updateActor);
+    say($("actors-note"), [frozen && `${frozen} frozen`, stalled && `${stalled} stalled`, running && `${running} running`].filter(Boolean).join(", "));
+    keyed($("actors"), rows, key, makeActor, updateActor);
   }
 
   function makeActor(a) {
@@ -754,6 +773,7 @@
     $("stop-yes").addEventListener("click", stopAll);
     $("token-form").addEventListener("submit", giveToken);
     $("token-dialog").addEventListener("cancel", (e) => e.preventDefault());
+    for (const id of ["locks", "actors"]) $(`${id}-more`).addEventListener("click", () => more(id));
     $("words").addEventListener("toggle", () => snap && $("words").open && drawWords(snap));
     $("single-keys").checked = localStorage.getItem("single-keys") !== "no";
     $("single-keys").addEventListener("change", () => localStorage.setItem("single-keys", $("single-keys").checked ? "yes" : "no"));
