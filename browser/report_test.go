@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
@@ -164,6 +165,14 @@ func TestReportOfHostileHistory(t *testing.T) {
 func TestReportOnPaper(t *testing.T) {
 	for name, s := range map[string]screen{"light": wide, "dark": wide.inTheDark()} {
 		b := read(t, aReport(t), s)
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		if ask[string](b, `getComputedStyle(document.body).backgroundColor`) != "rgb(255, 255, 255)" {
+			t.Errorf("%s: the paper is not white", name)
+		}
+		if name == "dark" {
+			b.shot("report-paper")
+		}
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
 		pdf, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PrintBackground: new(true)})
 		if err != nil || !bytes.HasPrefix(pdf.Data, []byte("%PDF-")) {
 			t.Fatalf("%v: %.20q", err, pdf.Data)

@@ -126,6 +126,10 @@ func blamed(v check.Verdict) []lock.TermID {
 	return v.Terms[:1]
 }
 
+// signs are the codes that tell what a lease that ended led to. A verdict of another code
+// says itself what is to be mended.
+func signs() []string { return []string{"LF101", "LF102", "LF103", "LF201"} }
+
 // followsFrom returns the cause that a verdict is one more sign of: one that blames the
 // same term, or lost updates that a counter fell short by.
 func (r Run) followsFrom(v check.Verdict, causes []*caused) *caused {
@@ -137,7 +141,7 @@ func (r Run) followsFrom(v check.Verdict, causes []*caused) *caused {
 			return c
 		}
 		for _, t := range blamed(v) {
-			if v.Code != c.Code && c.at[lockTerm{v.Lock, t}] {
+			if v.Code != c.Code && slices.Contains(signs(), v.Code) && c.at[lockTerm{v.Lock, t}] {
 				return c
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -119,6 +120,8 @@ func (j judged) run() report.Run {
 func historyOf(c *cli.Context) (path, typed string, err error) {
 	path, args := c.String("history"), c.Args().Slice()
 	switch {
+	case slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }):
+		return "", "", fmt.Errorf("%q: the history stands between flags; expected it before all of them, or behind", args[0])
 	case len(args) > 1, len(args) == 1 && path != "":
 		return "", "", fmt.Errorf("%q: expected one history", args[len(args)-1])
 	case len(args) == 1:

@@ -98,12 +98,16 @@ func (d *drawing) dot(class string, x, y, r float64) {
 	d.Shapes = append(d.Shapes, shape{What: "dot", Class: class, X: x, Y: y, W: r})
 }
 
-// text writes what there is room for, and keeps the whole as its title.
+// text writes what there is room for, without the op if need be, and keeps the whole as its
+// title.
 func (d *drawing) text(class, anchor string, x, y, room float64, text, op string) {
 	s := shape{What: "text", Class: class, Anchor: anchor, X: x, Y: y, Text: plain(text, longName), Op: op}
-	fits := int(room/letter) - len(op)
-	if runes := []rune(s.Text); len(runes) > fits && fits > 1 {
-		s.Full, s.Text = s.Text, string(runes[:fits-1])+"…"
+	runes, fits := []rune(s.Text), int(room/letter)
+	if len(runes)+len(op) > fits {
+		s.Full, s.Op = s.Text+op, ""
+	}
+	if len(runes) > fits && fits > 1 {
+		s.Text = string(runes[:fits-1]) + "…"
 	}
 	d.Shapes = append(d.Shapes, s)
 }
