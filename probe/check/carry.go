@@ -24,6 +24,7 @@ type carry struct {
 	limits [bounds]int  // how often each was met
 	floor  lock.Instant // what began before it is kept no more
 
+	readBy   lock.Instant // what was left behind before it is not waited for to be read
 	ghostsBy lock.Instant // of acquires that were not answered later, something may yet be heard
 
 	found     []*finding
@@ -213,12 +214,15 @@ func (c *kase) emit(id lock.LockID, v Verdict, cited ...*lock.Op) *finding {
 func (c *kase) emitAs(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) *finding {
 	if v.Level == Proven && slices.ContainsFunc(v.Terms, func(t lock.TermID) bool { return c.pinned[t] }) {
 		v.Level = Likely
-		v.Proof += " Some of it goes back beyond what the judge keeps in mind, so this is not proven."
+		v.Proof += " But " + beyondKept
 	}
 	f := c.file(id, class, v, cited...)
 	c.draw(f, cited)
 	return f
 }
+
+// beyondKept is why what is said of terms that went on for long is not proven.
+const beyondKept = "some of it goes back beyond what the judge keeps in mind, so this is not proven."
 
 func (c *carry) file(id lock.LockID, class Class, v Verdict, cited ...*lock.Op) *finding {
 	f := &finding{Verdict: v, id: id, from: lock.Never}

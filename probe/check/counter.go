@@ -59,8 +59,6 @@ type tally struct {
 	unordered bool // what came before the value was set anew is not certain
 	apart     apart
 	unnamed   bool // it is not certain that the writes are of the counter's row
-
-	notes *notebook // nil: nobody asks for the steps
 }
 
 func newTally(inv Invariant) *tally {

@@ -104,7 +104,6 @@ func (t *tally) another(w *write) bool {
 // again sums once more what was met before it was known which row is updated.
 func (t *tally) again(c *kase, all []*write) {
 	t.anew()
-	t.notes.clear()
 	t.hanging = nil
 	t.start, t.known, t.out.Epochs = t.inv.Start, t.inv.HasStart, 0
 	for _, w := range t.before {
@@ -175,7 +174,6 @@ func (t *tally) epoch(c *kase, e *write, all []*write) {
 	hanging := t.hanging
 	t.anew()
 	t.hanging = nil
-	t.notes.add(e.op.Seq, t.anewBy(e))
 	a, ok := e.assigns(t.inv.Column)
 	t.out.Epochs++
 	t.start, t.known = a.Value.Int, ok && a.Value.IsInt

@@ -134,7 +134,6 @@ func (s *apart) steady() bool {
 
 // count adds an intent to the sums.
 func (t *tally) count(i *intent) {
-	t.notes.add(t.stepOf(i))
 	step, known := t.step(i)
 	switch {
 	case i.final.state == accepted && known && !t.straddles(i.final):

@@ -250,21 +250,23 @@ func (c *kase) overlaps() {
 }
 
 func (c *kase) overlap(a, b *lock.Term, o Overlap) {
-	level := Proven
+	level, beyond := Proven, c.pinned[a.ID] || c.pinned[b.ID]
 	switch {
 	case a.Member && b.Member && (c.sortOf(b.Lock) == lock.Unsorted || sameClient(a, b) && a.Shared != b.Shared):
 		level = Possible // who writes may read as well
-	case c.tidiedUp(a, o.From):
+	case beyond, c.tidiedUp(a, o.From):
 		level = Likely
 	}
 	m := many{id: a.Lock, code: "LF102", more: "There are %d such pairs."}
 	c.count(m, level, func() (*proof, Verdict, []*lock.Op) {
 		p := let("A be %s, whose grant was delivered at %s, and B be %s, whose grant was delivered at %s.", holder(a), ms(a.Grant.D), holder(b), ms(b.Grant.D))
 		p.say("Then both were in their section from %s to %s (%s), by one clock.", ms(o.From), ms(o.To), span(o.To.Sub(o.From)))
-		switch level {
-		case Possible:
+		switch {
+		case beyond && level == Likely:
+			p.say("However %s", beyondKept)
+		case level == Possible:
 			p.say("However they are members of one key, and it is not known that the lock admits more than one at a time.")
-		case Likely:
+		case level == Likely:
 			p.say("However A had been told by %s that it held nothing, and may only have tidied up after that, so this is not proven.", ms(c.toldBefore(a).D))
 		default:
 			p.say("However the lock is to admit one at a time.")

@@ -11,10 +11,11 @@ import (
 
 // How much a Live keeps, and for how long.
 const (
-	liveContext  = 1 << 12         // ops that are over, for what they teach of locks, tables and columns
-	liveKept     = 1 << 14         // ops of what goes on
-	liveGrace    = time.Second     // a line comes when its op has its answer: so long it is waited for
-	livePatience = 2 * time.Minute // what goes on for longer holds up the judging of others no more
+	liveContext  = 1 << 12          // ops that are over, for what they teach of locks, tables and columns
+	liveKept     = 1 << 14          // ops of what goes on
+	liveGrace    = time.Second      // a line comes when its op has its answer: so long it is waited for
+	liveRead     = 10 * time.Second // what was written may be read so much later, and tell of its order
+	livePatience = 2 * time.Minute  // what goes on for longer holds up the judging of others no more
 	liveTold     = 512
 	liveLooks    = 64 // at the clocks of servers
 )
@@ -129,10 +130,7 @@ func (l *Live) Keeps() []uint64 {
 // A Settlement is what has come to be certain since the one before.
 type Settlement struct {
 	Verdicts []Verdict    // those that are new; of one that counts many, how many came to it
-	Steps    []Step       // of the counters, by the invariants
 	Facts    Facts        // how much more was seen: the numbers alone
-	Map      []MapEntry   // of what is in view
-	GivenUp  []string     // for each counter among the invariants why it is not summed; "" if it is
 	Mark     lock.Instant // all that is told was over before it
 }
 
@@ -150,7 +148,7 @@ func (l *Live) settle(all bool) Settlement {
 	limit := l.limit()
 	before := l.pass(l.lines[:l.known()])
 	before.letGo(l.state, 0, l.state.Now)
-	before.ghostsBy = l.state.Now.Add(-livePatience)
+	before.ghostsBy, before.readBy = l.state.Now.Add(-livePatience), l.state.Now.Add(-liveRead)
 	before.cut(l.state.Mark)
 	after := l.pass(l.lines)
 	after.letGo(l.state, limit, l.now)
@@ -159,7 +157,7 @@ func (l *Live) settle(all bool) Settlement {
 	horizon := lock.Never
 	if !all {
 		horizon = max(l.state.Mark, min(after.earliest(), l.now.Add(-liveGrace)))
-		after.ghostsBy = l.now.Add(-livePatience)
+		after.ghostsBy, after.readBy = l.now.Add(-livePatience), l.now.Add(-liveRead)
 	}
 	after.cut(horizon)
 	out := l.compare(before, after)

@@ -15,13 +15,12 @@ import (
 type pass struct {
 	*Judging
 	lineOf map[*lock.Op]int
-	steps  map[stepID]Step
 }
 
 // pass tells a new judging of lines, which has judged nothing yet.
 func (l *Live) pass(lines []line) *pass {
 	in := Input{Declarations: l.declared, Invariants: l.invariants}
-	p := &pass{lineOf: map[*lock.Op]int{}, steps: map[stepID]Step{}}
+	p := &pass{lineOf: map[*lock.Op]int{}}
 	var ops []*lock.Op
 	for i, k := range lines {
 		switch e := k.entry; {
@@ -42,7 +41,6 @@ func (l *Live) pass(lines []line) *pass {
 	}
 	p.Judging = NewJudging(in.setup(), surveyOf(l.declared, ops))
 	p.Judging.window, p.Judging.kept = len(ops)+1, len(ops)+1
-	p.noteSteps(p.steps)
 	for _, g := range in.Gaps {
 		p.Gap(g)
 	}
@@ -111,19 +109,7 @@ func instant(e history.Entry) lock.Instant {
 // compare tells what a pass has beyond the one before, by what was known then.
 func (l *Live) compare(before, after *pass) Settlement {
 	old, now := before.result(), after.result()
-	out := Settlement{Verdicts: l.fresher(old.Verdicts, now.Verdicts), Facts: now.Facts.less(old.Facts), Map: now.Map}
-	for id, s := range after.steps {
-		if _, known := before.steps[id]; !known {
-			out.Steps = append(out.Steps, s)
-		}
-	}
-	slices.SortFunc(out.Steps, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From), cmp.Compare(a.Invariant, b.Invariant))
-	})
-	for _, c := range now.Counters {
-		out.GivenUp = append(out.GivenUp, c.GivenUp)
-	}
-	return out
+	return Settlement{Verdicts: l.fresher(old.Verdicts, now.Verdicts), Facts: now.Facts.less(old.Facts)}
 }
 
 // fresher lists the verdicts that were not there before, or count more by now.

@@ -121,7 +121,7 @@ func (c *kase) listSubjects() {
 // soon reports whether somebody may yet read what a cluster left behind, which tells
 // of its order. It is waited for, for a while.
 func (c *kase) soon(k *cluster) bool {
-	if len(c.ops) > waitedFor && c.ops[len(c.ops)-waitedFor].A > k.end {
+	if k.end < c.readBy || len(c.ops) > waitedFor && c.ops[len(c.ops)-waitedFor].A > k.end {
 		return false
 	}
 	last := c.lastMet()
