@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -228,21 +227,4 @@ func (d *day) conclude(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-func (s *theatre) configure() error {
-	text := fmt.Sprintf(`version: 1
-source: {admin: %q}
-redis: %q
-postgres: %q
-every: 1s
-locks:
-  - {name: counter, key: "lock:counter", protects: [{table: counter, fence: fence}]}
-  - {name: busy, key: "lock:busy", protects: [{table: busy, fence: fence}]}
-invariants:
-  - {name: counter, kind: acked, query: "SELECT value FROM counter WHERE id = 1", lock: counter}
-  - {name: busy, kind: acked, query: "SELECT value FROM busy WHERE id = 1", lock: busy}
-  - {name: busy fence, kind: fence, query: "SELECT fence FROM busy WHERE id = 1", lock: busy}
-`, s.admin, s.redis.URL(), s.postgres.URL())
-	return os.WriteFile(filepath.Join(s.dir, "probe.yaml"), []byte(text), 0o644)
 }

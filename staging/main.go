@@ -13,8 +13,8 @@
 // In the end probe must have told of as many lost updates as were made, once each, and of
 // no other harm; and the memory of both must not have grown.
 //
-// day.go is the course of events, parts.go the processes, ask.go what is asked of them,
-// memory.go what they take.
+// day.go is the course of events, parts.go the processes, config.go what those are told,
+// ask.go what is asked of them, memory.go what they take.
 package main
 
 import (

@@ -103,8 +103,7 @@ func (s *theatre) set(ctx context.Context) (err error) {
 	if err := s.configure(); err != nil {
 		return err
 	}
-	s.daemon = s.part("lockfaultd", "--redis", s.addresses[0]+"="+s.redis.Addr(), "--postgres", s.addresses[1]+"="+s.postgres.Addr(),
-		"--admin", s.addresses[2], "--out", filepath.Join(s.dir, "history"), "--lock", "lock:counter=counter.fence", "--lock", "lock:busy=busy.fence")
+	s.daemon = s.part("lockfaultd", "--config", filepath.Join(s.dir, "lockfaultd.yaml"), "--admin", s.addresses[2], "--out", filepath.Join(s.dir, "history"))
 	s.probe = s.part("probe", "serve", "--config", filepath.Join(s.dir, "probe.yaml"), "--listen", s.addresses[3], "--state", filepath.Join(s.dir, "state"))
 	if err := s.daemon.start(); err != nil {
 		return err
