@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
@@ -101,6 +103,10 @@ func (d *Daemon) granted(op *lock.Op) {
 		fence: op.Fence, hasFence: op.HasFence, depth: 1, told: op.Depth > 0}
 	s.leased(op)
 	d.seen.begin(s)
+	// A series that begins with 1 has not risen, to Prometheus.
+	for _, v := range []*prometheus.CounterVec{d.overruns, d.rejections, d.ambiguous} {
+		v.WithLabelValues(s.name)
+	}
 }
 
 // begin keeps a section in mind. The oldest has to go where there are too many: of what is not released at all, as once-markers
