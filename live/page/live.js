@@ -201,6 +201,7 @@
     const had = sessionStorage.getItem("token") !== null;
     sessionStorage.removeItem("token");
     $("token-wrong").hidden = !had;
+    say($("token-variable"), $("name").textContent === "probe" ? "PROBE_TOKEN" : "LOCKFAULTD_ADMIN_TOKEN");
     say($("link-text"), "waits for the token");
     mark($("link"), "data-state", "asking");
     if (!$("token-dialog").open) $("token-dialog").showModal();
@@ -270,7 +271,6 @@
     say($("version"), s.version || "");
     mark($("version"), "title", s.since ? `since ${new Date(when(s.since)).toLocaleString()}` : null);
     $("stop").hidden = !s.control;
-    say($("token-variable"), s.control ? "LOCKFAULTD_ADMIN_TOKEN" : "PROBE_TOKEN");
     const h = headline(s);
     mark($("summary"), "data-tone", h.tone);
     say($("word"), `${h.word}:`);
