@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 )
@@ -29,6 +30,9 @@ type client struct {
 
 // answering bounds how long a daemon may take to answer.
 const answering = 5 * time.Second
+
+// mostAnswer bounds what is read of an answer.
+const mostAnswer = 64 << 20
 
 // adminFlag is the flag of commands that speak to a daemon.
 func adminFlag(to *string) cli.Flag {
@@ -88,7 +92,7 @@ func (c *client) ask(ctx context.Context, method, path string, say, into any) er
 		return fmt.Errorf("reach %s: %w", c.base, reason(err))
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(answer.Body)
+	said, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
 	switch {
 	case err != nil:
 		return fmt.Errorf("reach %s: %w", c.base, err)
@@ -134,5 +138,13 @@ func refusedBy(answer *http.Response, body []byte) refusal {
 	if len(said.Expected) > 0 {
 		said.Error += "; expected one of " + strings.Join(said.Expected, ", ")
 	}
-	return refusal{answer.StatusCode, said.Error}
+	return refusal{answer.StatusCode, strings.Map(shown, said.Error)}
+}
+
+// shown keeps what a terminal shows, and has a question mark for what it would act on.
+func shown(r rune) rune {
+	if r == '\n' || unicode.IsPrint(r) {
+		return r
+	}
+	return '?'
 }

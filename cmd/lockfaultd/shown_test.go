@@ -27,7 +27,7 @@ func showing() error {
 			w.WriteHeader(http.StatusUnauthorized)
 		case err != nil:
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprint(w, `{"error":"it has nothing to show"}`)
+			fmt.Fprint(w, `{"error":"it has nothing\u001b[31m to show"}`)
 		default:
 			w.Write(body)
 		}

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -104,6 +105,7 @@ func (t terminal) draw(s live.Snapshot, trouble string) error {
 	}
 	lines := strings.Split(strings.TrimSuffix(picture.String(), "\n"), "\n")
 	if trouble != "" {
+		trouble = string([]rune(strings.ReplaceAll(trouble, "\n", " "))[:min(t.width(), utf8.RuneCountInString(trouble))])
 		if t.colour() {
 			trouble = bold + trouble + plainly
 		}
