@@ -48,10 +48,10 @@ type lockTerm struct {
 // rootCauses lays the verdicts together by what caused them, the worst first.
 func (r Run) rootCauses() []*caused {
 	var out []*caused
-	byKey := map[string]*caused{}
+	byKey, of := map[string]*caused{}, blame{terms: map[lockTerm]*caused{}, lost: map[string]*caused{}}
 	for _, v := range r.byWeight() {
 		g := r.groupOf(v)
-		if into := r.followsFrom(v, out); into != nil {
+		if into := r.followsFrom(v, of); into != nil {
 			into.also(g)
 			continue
 		}
@@ -67,11 +67,29 @@ func (r Run) rootCauses() []*caused {
 				c.first = v
 			}
 		}
-		for _, t := range blamed(v) {
-			c.at[lockTerm{v.Lock, t}] = true
-		}
+		of.note(v, c)
 	}
 	return out
+}
+
+// A blame is where to look for the cause that a verdict follows from: by the term, and
+// lost updates by level and table.
+type blame struct {
+	terms map[lockTerm]*caused
+	lost  map[string]*caused
+}
+
+func (b blame) note(v check.Verdict, c *caused) {
+	for _, t := range blamed(v) {
+		at := lockTerm{v.Lock, t}
+		c.at[at] = true
+		if b.terms[at] == nil {
+			b.terms[at] = c
+		}
+	}
+	if kind := string(v.Level) + v.Table; (v.Code == "LF104" || v.Code == "LF106") && b.lost[kind] == nil {
+		b.lost[kind] = c
+	}
 }
 
 // count adds a verdict to a cause that is there already. Of several locks it names the
@@ -132,18 +150,21 @@ func signs() []string { return []string{"LF101", "LF102", "LF103", "LF201"} }
 
 // followsFrom returns the cause that a verdict is one more sign of: one that blames the
 // same term, or lost updates that a counter fell short by.
-func (r Run) followsFrom(v check.Verdict, causes []*caused) *caused {
-	for _, c := range causes {
-		if v.Code == "LF403" && (c.Code == "LF104" || c.Code == "LF106") && c.Level == string(v.Level) && slices.Contains(c.Tables, v.Table) && !r.ranAhead(v.Table) {
+func (r Run) followsFrom(v check.Verdict, of blame) *caused {
+	if v.Code == "LF403" && !r.ranAhead(v.Table) {
+		return of.lost[string(v.Level)+v.Table]
+	}
+	if len(v.Terms) == 0 || !slices.Contains(signs(), v.Code) {
+		return nil
+	}
+	for i, t := range v.Terms {
+		c := of.terms[lockTerm{v.Lock, t}]
+		switch {
+		case c == nil || c.Code == v.Code:
+		case v.Code == "LF102" && (v.Count == 1 || r.overlapsOf(v, c)): // of the two either may be the late one
 			return c
-		}
-		if v.Code == "LF102" && v.Count > 1 && r.overlapsOf(v, c) {
+		case v.Code != "LF102" && i == 0:
 			return c
-		}
-		for _, t := range blamed(v) {
-			if v.Code != c.Code && slices.Contains(signs(), v.Code) && c.at[lockTerm{v.Lock, t}] {
-				return c
-			}
 		}
 	}
 	return nil

@@ -153,6 +153,19 @@ func TestCausesAreGrouped(t *testing.T) {
 	}
 }
 
+// As many verdicts as a judge keeps, each of another cause, are laid together at once.
+func TestManyCauses(t *testing.T) {
+	r := pictured(integer)
+	for i := range 1 << 14 {
+		v := verdict("LF101", check.Proven, false, 1, "Proof.")
+		v.Lock, v.Terms = "lock:"+strings.Repeat("x", i%200)+string(rune('a'+i/200%26))+string(rune('a'+i/5200)), []lock.TermID{lock.TermID(100 + i)}
+		r.Result.Verdicts = append(r.Result.Verdicts, v)
+	}
+	if shown, more := r.Causes(); len(shown) != ShownCauses || more != 1<<14+1-ShownCauses {
+		t.Errorf("%d shown, %d more", len(shown), more)
+	}
+}
+
 func TestCausesAreBounded(t *testing.T) {
 	r := pictured(integer)
 	for i := range 3 * ShownCauses {

@@ -43,12 +43,15 @@ const (
 
 // A gallery is the pictures so far; nil draws none.
 type gallery struct {
-	hung     map[string]int  // pictures by code, level and class
-	seen     map[string]bool // of those, the locks' shapes and tables that have one
-	sketches int             // made for verdicts that may come later
+	hung     map[string]int       // pictures by code, level and class
+	seen     map[string]bool      // of those, the locks' shapes and tables that have one
+	blamed   map[lock.TermID]bool // terms that harm is put down to
+	sketches int                  // made for verdicts that may come later
 }
 
-func newGallery() *gallery { return &gallery{hung: map[string]int{}, seen: map[string]bool{}} }
+func newGallery() *gallery {
+	return &gallery{hung: map[string]int{}, seen: map[string]bool{}, blamed: map[lock.TermID]bool{}}
+}
 
 // Draw judges as [Stream] does, and gives verdicts a Picture: one of each code and level
 // for the locks whose keys are alike, and of those the first sixty.
@@ -57,7 +60,14 @@ func Draw(src Source, more []lock.Declaration, amend func([]Invariant) []Invaria
 }
 
 // room reports whether a verdict is to have a picture, which it then counts as having.
+// What only goes with harm by the same term has none of its own: that has one.
 func (g *gallery) room(f *finding) bool {
+	if len(f.Terms) > 0 && f.Class == Hazard && g.blamed[f.Terms[0]] {
+		return false
+	}
+	if len(f.Terms) > 0 && f.Class == Harm && len(g.blamed) < mostFound {
+		g.blamed[f.Terms[0]] = true
+	}
 	kind := f.Code + string(f.Level) + string(f.Class)
 	same := kind + "\x00" + lock.Shape(f.Lock) + "\x00" + f.Table
 	if f.Name == "" || f.into != nil || g.hung[kind] >= mostPictures || g.seen[same] {

@@ -71,6 +71,13 @@ func TestPicturesAreFew(t *testing.T) {
 			t.Errorf("%d: %+v", i, want)
 		}
 	}
+	lost := &finding{Verdict: Verdict{Code: "LF104", Name: "lost-update", Class: Harm, Lock: "lock:order:9", Table: "t", Terms: []lock.TermID{7}}}
+	late := func(id lock.TermID) bool {
+		return g.room(&finding{Verdict: Verdict{Code: "LF101", Name: "lease-overrun", Class: Hazard, Lock: "lock:order:9", Terms: []lock.TermID{id}}})
+	}
+	if g.room(lost); late(7) || !late(8) || late(9) {
+		t.Error("what goes with harm takes the picture of what does not")
+	}
 	for i := range 2 * mostPictures {
 		g.room(&finding{Verdict: Verdict{Code: "LF101", Name: "lease-overrun", Lock: "lock:" + string(rune('a'+i%26)) + string(rune('a'+i/26))}})
 	}
