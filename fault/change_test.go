@@ -369,6 +369,9 @@ func TestHandKeepsToTheLimits(t *testing.T) {
 	if err != nil || d != (Decision{Act: Freeze, At: After, Injection: 1, Rule: -1, RuleText: ByHand, Called: ByHand, For: time.Second, Scope: ScopeTree, Actor: "A2"}) {
 		t.Fatalf("%+v, %v", d, err)
 	}
+	if u, some := p.Hands(); !some || u.Fired != 1 || u.Text != ByHand {
+		t.Errorf("%+v", u)
+	}
 	for actor, want := range map[string]string{"A2": "frozen already", "A3": "--max-frozen 1"} {
 		if _, err := p.Hand(Moment{Actor: actor, Freezable: true}, time.Second, ScopeProcess); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", actor, err)

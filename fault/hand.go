@@ -25,7 +25,13 @@ func (p *Plan) Hand(m Moment, length time.Duration, scope Scope) (Decision, erro
 	default:
 		return Decision{}, fmt.Errorf("it cannot fit --max-freeze, expected at most %s", p.limits.freeze(m.TTL))
 	}
+	p.hands++
 	return p.fire(r, m, "", 0), nil
+}
+
+// Hands is an account of what Hand decided, as that of a rule; false if that is nothing.
+func (p *Plan) Hands() (Use, bool) {
+	return Use{Rule: -1, Text: ByHand, Called: ByHand, Seen: p.hands, Could: p.hands, Fired: p.hands}, p.hands > 0
 }
 
 func notFreezable(m Moment) error {

@@ -81,6 +81,7 @@ type Plan struct {
 	lists   map[shape][]*armed // of those that are armed, filled as shapes come by
 	next    int                // number of the next rule
 	any     bool               // one is armed
+	hands   int                // decisions by Hand
 	soonest lock.Instant       // when the next one is disarmed by its time
 	last    uint64             // injection
 	vain    []Vain

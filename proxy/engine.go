@@ -296,11 +296,15 @@ func (e *Engine) Protects(table string) bool {
 	return e.tables[lock.TableName(table)] || e.ledger.Protected(table)
 }
 
-// Uses tells what became of each rule.
+// Uses tells what became of each rule, and of what was done by hand.
 func (e *Engine) Uses() []fault.Use {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.plan.Uses()
+	uses := e.plan.Uses()
+	if u, some := e.plan.Hands(); some {
+		uses = append(uses, u)
+	}
+	return uses
 }
 
 // Rules lists the rules, those that are not armed too, in the order in which they are asked.

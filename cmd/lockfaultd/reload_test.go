@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -389,4 +390,65 @@ rules:
   - {on: {event: release, key: "reload:*", probability: 50%}, do: hold-reply, for: 1ms}
   - {name: late, on: {event: UPDATE, table: reloaded, every: 3}, at: after, do: stall, for: 2ms, scope: process}
 `,
+}
+
+// quiet makes a daemon without proxies.
+func quiet(t *testing.T, s *setup) *daemon {
+	t.Helper()
+	d, err := newDaemon(s, nil, "", proxy.Wait, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// A file that is being written is not read before it has stayed the same from one look to the next.
+func TestAFileThatIsWrittenIsLeftAlone(t *testing.T) {
+	d := quiet(t, &setup{seed: 1, reloads: true, config: &config.Config{}})
+	file := filepath.Join(t.TempDir(), "lockfaultd.yaml")
+	r := newReloader(d, file, nil)
+	const head = "version: 1\nrules:\n"
+	text := head
+	for i := range 4 {
+		text += fmt.Sprintf("  - {on: {event: GET, key: k%d}, at: before, do: stall, for: 1ms}\n", i)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r.look(); len(d.engine.Rules()) != 0 {
+			t.Fatalf("%d rules while the file is written", len(d.engine.Rules()))
+		}
+	}
+	if r.look(); len(d.engine.Rules()) != 4 {
+		t.Errorf("%d rules when it was written", len(d.engine.Rules()))
+	}
+}
+
+// Rules that wait for signals are no good where nothing takes signals.
+func TestReloadWantsTheAPIForSignals(t *testing.T) {
+	d := quiet(t, &setup{seed: 1, reloads: true, config: &config.Config{}})
+	file := filepath.Join(t.TempDir(), "lockfaultd.yaml")
+	replaceFile(t, file, "version: 1\nrules:\n  - {on: {event: DEL}, at: before, do: stall, until: ['signal:go']}\n")
+	r := newReloader(d, file, nil)
+	if _, _, err := r.replace(); err == nil || !strings.Contains(err.Error(), "expected a start with --admin") {
+		t.Error(err)
+	}
+	if n := len(d.engine.Rules()); n != 0 {
+		t.Errorf("%d rules", n)
+	}
+}
+
+// Rules that the API adds are so many at most.
+func TestRulesAreBounded(t *testing.T) {
+	d := quiet(t, &setup{seed: 1, admin: "127.0.0.1:0", config: &config.Config{}})
+	for i := range mostRules + 1 {
+		_, err := ruling{d}.Add(admin.NewRule{Text: "--stall-before 'GET(x)=1s'"})
+		if (err != nil) != (i == mostRules) || err != nil && !errors.Is(err, admin.ErrConflict) {
+			t.Fatalf("rule %d: %v", i, err)
+		}
+	}
 }

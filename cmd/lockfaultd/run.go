@@ -315,7 +315,7 @@ func (w *wrapped) fill(r *report.Run, end ending, elapsed time.Duration, interna
 	r.FailOn, r.Expect, r.Accepted = w.failOn, w.expect, w.accepted
 	r.Require = w.required
 	r.Seed, r.Repeat = w.setup.seed, w.repeat()
-	r.Watching = len(w.setup.rules) == 0
+	r.Watching = len(w.daemon.engine.Uses()) == 0
 	r.Elapsed = elapsed
 	r.Diverged = w.strayed()
 	r.Sessions = w.daemon.server.Sessions()

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/schedule"
+)
+
+func altering(t *testing.T, rules ...string) *Engine {
+	e := engine(t, rules...)
+	e.Alters()
+	return e
+}
+
+// Where rules are fixed, and where a schedule says all that happens, nothing is changed.
+func TestFixedRulesStay(t *testing.T) {
+	repeated := altering(t, "stall-before", "write=1s")
+	repeated.Keep(schedule.NewBook(&schedule.Schedule{}))
+	kept := altering(t, "stall-before", "write=1s")
+	kept.Keep(schedule.NewBook(nil))
+	for name, tt := range map[string]struct {
+		e    *Engine
+		want error
+	}{"fixed": {engine(t, "stall-before", "write=1s"), ErrFixed}, "repeated": {repeated, ErrScheduled}, "a run": {kept, nil}} {
+		disarm := func(p *fault.Plan) error { return p.Disarm("rule-1") }
+		if err := tt.e.Alter(disarm); !errors.Is(err, tt.want) || tt.e.Uses()[0].Armed != (tt.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		tt.e.Open(1, owner("a"))
+		want := tt.want
+		if want == nil {
+			want = ErrNoActor
+		}
+		if _, err := tt.e.Freeze("A1", fault.ScopeProcess, time.Second, 1); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A rule's time is over when it is, whether something comes by or not.
+func TestArmingEndsInTime(t *testing.T) {
+	e := altering(t, "stall-before", "write=1s")
+	if err := e.Alter(func(p *fault.Plan) error { return p.Arm("rule-1", fault.Arming{For: time.Second}, 10) }); err != nil {
+		t.Fatal(err)
+	}
+	end := lock.Instant(10).Add(time.Second)
+	if next, ok := e.NextDeadline(20); !ok || next != end {
+		t.Errorf("the next deadline is %v, %t", next, ok)
+	}
+	if e.Advance(end - 1); !e.Uses()[0].Armed {
+		t.Error("it is disarmed before its time")
+	}
+	if e.Advance(end); e.Uses()[0].Armed {
+		t.Error("it is armed after its time")
+	}
+	if _, ok := e.NextDeadline(end); ok {
+		t.Error("there is another deadline")
+	}
+}
+
+// A signal that was kept is forgotten by a stop: it was for a gate of before.
+func TestStopForgetsSignals(t *testing.T) {
+	e := altering(t, "stall-before", "write=until:signal:go")
+	e.Signal("go", 1)
+	e.Stop(2)
+	if _, kept := e.Waiting("go"); kept {
+		t.Error("it is kept")
+	}
+	if names := e.Signals(); len(names) > 0 {
+		t.Errorf("rules that are disarmed wait for %v", names)
+	}
+	if err := e.Alter(func(p *fault.Plan) error { return p.Arm("rule-1", fault.Arming{}, 3) }); err != nil {
+		t.Fatal(err)
+	}
+	if names := e.Signals(); len(names) != 1 || names[0] != "go" {
+		t.Errorf("an armed rule waits for %v", names)
+	}
+}
+
+// A gate that is shut hears its signal although its rule is disarmed meanwhile.
+func TestDisarmedGateHears(t *testing.T) {
+	e := altering(t, "stall-before", "UPDATE=until:signal:go")
+	c := e.Open(1, owner("a"))
+	g, _ := e.Request(c, &lock.Op{Session: 1, Proto: lock.Postgres, Kind: lock.Write, Verb: "UPDATE", SQL: &lock.Statement{Table: "counter"}}, true, 10)
+	if g == nil {
+		t.Fatal("no gate")
+	}
+	if err := e.Alter(func(p *fault.Plan) error { return p.Disarm("rule-1") }); err != nil {
+		t.Fatal(err)
+	}
+	if names := e.Signals(); len(names) != 1 {
+		t.Errorf("waited for: %v", names)
+	}
+	if heard, opened := e.Signal("go", 20); heard != 1 || opened != 1 {
+		t.Errorf("heard by %d, opened %d", heard, opened)
+	}
+}
+
+// What nobody has a rule for costs no allocation, however rules may come.
+func TestAlteringCostsNothing(t *testing.T) {
+	e := altering(t)
+	c := e.Open(1, owner("a"))
+	keys, key := e.Keys("GET"), []byte("key")
+	keys(key) // which notes it once
+	e.Reads("counter")
+	op := &lock.Op{Session: 1, Proto: lock.Redis, Kind: lock.Other, Verb: "GET", Key: "k"}
+	e.Request(c, op, true, 10)
+	if n := testing.AllocsPerRun(100, func() {
+		keys(key)
+		e.Reads("counter")
+		e.Request(c, op, true, 10)
+		e.Reply(c, op, true, 11)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
