@@ -23,8 +23,10 @@ type Parts struct {
 	Events   http.Handler // the stream of the history
 	Metrics  http.Handler
 	Page     http.Handler
-	State    func() any   // what the page shows
-	Ready    func() error // why traffic is not served; nil: as soon as the API is
+	State    func() any                  // what the page shows
+	Clock    func() any                  // the time of the history
+	Also     map[string]http.HandlerFunc // by path: what else may be asked for
+	Ready    func() error                // why traffic is not served; nil: as soon as the API is
 }
 
 // An api holds what the routes need.
@@ -88,10 +90,18 @@ func (a *api) routes() (list []route) {
 	if p.State != nil {
 		add("GET", "/v1/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, p.State()) })
 	}
+	if p.Clock != nil {
+		add("GET", "/v1/clock", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, p.Clock()) })
+	}
+	for path, serve := range p.Also {
+		add("GET", path, serve)
+	}
 	if p.Metrics != nil {
 		add("GET", "/metrics", p.Metrics.ServeHTTP)
 	}
-	add("GET", "/v1/openapi.json", openAPI)
+	if p.Also == nil { // the document knows of nothing else
+		add("GET", "/v1/openapi.json", openAPI)
+	}
 	return list
 }
 

@@ -104,6 +104,7 @@ func whole(w *ward) Parts {
 	return Parts{
 		Gates: &board{}, Rules: w, Seen: w, Freezing: w, Stopping: w, Events: text("application/x-ndjson"), Metrics: text("text/plain"), Page: text("text/html"),
 		State: func() any { return map[string]any{"now": time.Unix(1, 0), "name": "lockfaultd"} },
+		Clock: func() any { return map[string]any{"run": "00000000000000aa", "at": 7, "holding": 3} },
 	}
 }
 
@@ -266,6 +267,8 @@ func TestEveryRoute(t *testing.T) {
 		{"GET", "/v1/events", "", 200, "text", ""},
 		{"GET", "/v1/state", "", 200, `"name":"lockfaultd"`, ""},
 		{"POST", "/v1/state", "", 405, `expected GET`, ""},
+		{"GET", "/v1/clock", "", 200, `"holding":3`, ""},
+		{"POST", "/v1/clock", "", 405, `expected GET`, ""},
 		{"GET", "/v1/openapi.json", "", 200, `"openapi": "3.1.0"`, ""},
 		{"POST", "/v1/openapi.json", "", 405, `expected GET`, ""},
 		{"GET", "/metrics", "", 200, "text", ""},

@@ -44,10 +44,12 @@ func Codes() []Code {
 		{Code: "LF310", Name: "split-session-lock", Class: "declared", Short: "an advisory lock and its unlock on two backends"},
 		{Code: "LF311", Name: "no-common-lock", Class: "hazard", Short: "one row written under locks with nothing in common"},
 		{Code: "LF312", Name: "read-before-acquire", Class: "hazard", Short: "a write that rests on a read before the grant"},
+		{Code: "LF313", Name: "held-long", Class: "hazard", Short: "a lock held for longer than it may be"},
 		{Code: "LF401", Name: "not-exercised", Class: "inconclusive", Short: "no lease ended while it was held"},
 		{Code: "LF402", Name: "blind-spot", Class: "inconclusive", Short: "something happened that was not seen"},
 		{Code: "LF403", Name: "counter-mismatch", Class: "harm", Short: "the counter is not what was acknowledged", amount: true},
 		{Code: "LF404", Name: "counter-regressed", Class: "harm", Short: "a counter that only rises has fallen"},
+		{Code: "LF405", Name: "invariant-broken", Class: "harm", Short: "what must hold of the data did not, when it was looked at"},
 	}
 }
 

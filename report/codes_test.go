@@ -105,6 +105,7 @@ func TestEveryCodeHasGoldenHistories(t *testing.T) {
 	for _, c := range Codes() {
 		switch {
 		case c.Code == "LF401": // made here, of what was injected
+		case c.Code == "LF313" || c.Code == "LF405": // of live databases: package probe/service has the tests
 		case !given[c.Code]:
 			t.Errorf("no golden history gives %s", c.Code)
 		case !spared[c.Code]:

@@ -287,7 +287,7 @@ func (r Run) ruleCases(o Outcome) []junitCase {
 }
 
 // invariantCode: these two are about an invariant, and not about a lock.
-func invariantCode(code string) bool { return code == "LF403" || code == "LF404" }
+func invariantCode(code string) bool { return code == "LF403" || code == "LF404" || code == "LF405" }
 
 func (r Run) invariantCases(gs []group) []junitCase {
 	var cases []junitCase

@@ -55,6 +55,7 @@ func (d *daemon) parts() admin.Parts {
 	return admin.Parts{
 		Gates: signals{d}, Rules: ruling{d}, Seen: seeing{d}, Freezing: stopping{d}, Stopping: stopping{d},
 		Events: admin.Events(stream{d.ring, d.run}, d.metrics), Metrics: metrics.Handler(d.registry, d.metrics.Settle), Page: live.Page("lockfaultd"), State: func() any { return d.snapshot() }, Ready: d.ready,
+		Clock: d.tick,
 	}
 }
 

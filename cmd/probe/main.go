@@ -4,6 +4,7 @@
 //	probe load     run the built-in service under test
 //	probe verify   judge a history, from its ops alone
 //	probe report   the same, with what was injected and the outcome
+//	probe serve    watch what must hold while services work
 //	probe compare  set two reports side by side
 //
 // Results go to stdout, everything else to stderr. Exit statuses: 0 every check
@@ -57,7 +58,7 @@ func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
 		UsageText: "probe COMMAND [flags]\n\nExample:\n  probe verify out/history.jsonl",
 		Reader:    stdin, Writer: stdout, ErrWriter: stderr,
 		Commands: []*cli.Command{
-			loadCommand(stderr), verifyCommand(), reportCommand(), compareCommand(), workerCommand(),
+			loadCommand(stderr), serveCommand(stderr), verifyCommand(), reportCommand(), compareCommand(), workerCommand(),
 		},
 		HideHelpCommand:           true,
 		HideVersion:               true,
@@ -71,9 +72,9 @@ func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
 // unknownCommand is reached when the arguments name none of the commands.
 func unknownCommand(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef("unknown command %q: expected load, verify, report or compare; see probe --help", c.Args().First())
+		return usagef("unknown command %q: expected load, serve, verify, report or compare; see probe --help", c.Args().First())
 	}
-	return usagef("no command: expected load, verify, report or compare; see probe --help")
+	return usagef("no command: expected load, serve, verify, report or compare; see probe --help")
 }
 
 // command completes a command: usage errors of its flags, and of arguments,

@@ -1,0 +1,180 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// compare judges a reading by the steps since the last one from which they are summed.
+func (a *Acked) compare(r reading) Opinion {
+	result := check.Judge(a.input(r))
+	if len(result.Counters) != 1 {
+		return Opinion{State: Unknown, Value: fmt.Sprint(r.Value), Text: "the judge has no figure of it"}
+	}
+	c := result.Counters[0]
+	if c.GivenUp != "" || c.Unbounded || !c.Known {
+		return a.noBounds(r, c)
+	}
+	low, high := c.Acknowledged+c.UnknownLow-c.Change, c.Acknowledged+c.UnknownHigh-c.Change
+	if c.Epochs > 0 { // it was set anew: what it lacked before is no matter
+		a.mem.Deficit, a.mem.Acknowledged, a.mem.First = 0, 0, c.Start
+	}
+	lacks := outside(a.mem.Deficit+low, a.mem.Deficit+high)
+	o := Opinion{State: Holds, Value: fmt.Sprint(r.Value), Figures: a.figures(r.Value, c.Acknowledged, c.Unknown, lacks)}
+	o.Text = fmt.Sprintf("%d and what was acknowledged since, %d, is expected%s", a.mem.First, o.Figures.Acknowledged, modulo(c))
+	proof := ""
+	for _, v := range result.Verdicts {
+		if v.Code == "LF403" {
+			proof, a.mem.Level = v.Proof, v.Level
+		}
+	}
+	if lacks != 0 {
+		o.State = Broken
+		o.Text = fmt.Sprintf("it lacks %d of what was acknowledged%s", lacks, modulo(c))
+		if lacks < 0 {
+			o.Text = fmt.Sprintf("it has %d more than what was acknowledged%s", -lacks, modulo(c))
+		}
+		o.Breaches = []Breach{a.breachOf(lacks, r, proof)}
+	}
+	if a.clean(r) {
+		a.base(r, c.Acknowledged, outside(low, high))
+	}
+	return o
+}
+
+// outside returns how far 0 lies outside an interval, with the sign of what is nearest; 0: it is inside.
+func outside(low, high int64) int64 {
+	switch {
+	case low > 0:
+		return low
+	case high < 0:
+		return high
+	}
+	return 0
+}
+
+// modulo says within which bounds more may have come, "" if none may.
+func modulo(c check.Counter) string {
+	if c.Unknown == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", with from %d to %d more by %d writes that were under way or have no answer", c.UnknownLow, c.UnknownHigh, c.Unknown)
+}
+
+// noBounds is for a sum that cannot be told. It may be by the next look, once what was under way is over.
+func (a *Acked) noBounds(r reading, c check.Counter) Opinion {
+	why := c.GivenUp
+	if why == "" {
+		why = "by how much some writes may have moved it is not known"
+	}
+	o := Opinion{State: Unknown, Value: fmt.Sprint(r.Value), Text: "not summed: " + why}
+	if a.vague++; a.vague >= mostVague && a.clean(r) {
+		o.Limit, o.From = "not summed, since "+why+": the sum goes on from a new reading", a.mem.Wall
+		a.base(r, 0, 0)
+	}
+	return o
+}
+
+func (a *Acked) figures(value, acknowledged int64, unknown int64, deficit int64) *Figures {
+	return &Figures{Acknowledged: a.mem.Acknowledged + acknowledged, Unknown: unknown, Value: value, Deficit: deficit, Known: true}
+}
+
+// breachOf is that the counter is not what was acknowledged.
+func (a *Acked) breachOf(lacks int64, r reading, proof string) Breach {
+	b := a.breach(fmt.Sprintf(" It was read between %.3f ms and %.3f ms of the daemon's clock, at %s.", millis(r.before.At), millis(r.after.At), stamp(r.at)))
+	if b.Count = int(max(lacks, -lacks)); proof != "" {
+		b.Proof = proof + b.Proof
+	} else {
+		b.Proof = fmt.Sprintf("Let S be what was acknowledged since the first reading, which was %d. However the counter is not that and S, but %d.", a.mem.First, r.Value) + b.Proof
+	}
+	return b
+}
+
+func (a *Acked) breach(proof string) Breach {
+	level := a.mem.Level
+	if level == "" {
+		level = check.Proven
+	}
+	return Breach{Code: "LF403", Name: "counter-mismatch", Class: check.Harm, Level: level, Harm: true, Lock: a.Invariant.Lock,
+		Table: lock.TableName(a.Invariant.Table), Proof: proof}
+}
+
+func millis(at lock.Instant) float64 { return float64(at) / 1e6 }
+
+// input is the history as it was when the counter was read, of what may be in the reading and not in the one before, and
+// of what tells whose that is.
+func (a *Acked) input(r reading) check.Input {
+	inv := a.Invariant
+	inv.Kind = "counter"
+	inv.Start, inv.HasStart, inv.ReadAt = a.mem.Base, true, a.mem.BaseAt
+	inv.End, inv.HasEnd = r.Value, true
+	in := check.Input{Declarations: slices.Concat(a.header.Declarations, a.Declared), Invariants: []check.Invariant{inv}}
+	late := a.committedLater(r)
+	terms, txs := a.concerned(r)
+	for _, op := range a.ops {
+		tx := [2]uint64{op.Session, op.Tx}
+		switch {
+		case op.F >= r.after.At || op.F == 0, late[tx] && op.Tx != 0 && !op.Implicit:
+		case overOp(op) > a.mem.BaseAt, op.R == 0, op.Tx != 0 && txs[tx], mine(terms, op.Term):
+			in.Ops = append(in.Ops, asOf(op, r))
+		}
+	}
+	for _, e := range a.ends {
+		if e.At <= r.before.At {
+			in.Ends = append(in.Ends, e)
+		}
+	}
+	return in
+}
+
+// concerned are the terms and transactions of what came after the last reading.
+func (a *Acked) concerned(r reading) (map[lock.TermID]bool, map[[2]uint64]bool) {
+	terms, txs := map[lock.TermID]bool{}, map[[2]uint64]bool{}
+	for _, op := range a.ops {
+		if overOp(op) <= a.mem.BaseAt || op.F >= r.after.At {
+			continue
+		}
+		txs[[2]uint64{op.Session, op.Tx}] = true
+		for _, id := range append(op.Term.Candidates(), op.Term.Within...) {
+			terms[id] = true
+		}
+	}
+	return terms, txs
+}
+
+func mine(terms map[lock.TermID]bool, a lock.Attribution) bool {
+	if terms[a.ID] {
+		return true
+	}
+	for _, id := range a.Within {
+		if terms[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// committedLater are transactions whose COMMIT was sent when the counter had been read.
+func (a *Acked) committedLater(r reading) map[[2]uint64]bool {
+	late := map[[2]uint64]bool{}
+	for _, op := range a.ops {
+		if op.Kind == lock.Commit && op.F >= r.after.At {
+			late[[2]uint64{op.Session, op.Tx}] = true
+		}
+	}
+	return late
+}
+
+// asOf is an op as it was known when the counter was read: what could have been in effect or not has no answer yet.
+func asOf(op *lock.Op, r reading) *lock.Op {
+	if op.Kind != lock.Write && op.Kind != lock.Commit || max(op.R, op.Z) <= r.before.At || op.Outcome == lock.Failed || op.Outcome == lock.RolledBack {
+		return op
+	}
+	own := *op
+	own.R, own.D, own.Z, own.ReplySeq = 0, 0, 0, 0
+	own.Outcome, own.Rows, own.Row, own.Err = lock.Unknown, 0, nil, ""
+	return &own
+}

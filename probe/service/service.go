@@ -1,0 +1,224 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/probe/check"
+)
+
+// A Config is what a service is made of.
+type Config struct {
+	Source  Source // nil: none is followed
+	Watches []Watch
+
+	Declared   []lock.Declaration                  // beyond what the history's header says
+	Invariants []check.Invariant                   // that the judge of the history knows
+	Listen     []func(run string, e history.Entry) // told of every line, on the desk, also of those that were kept
+	Log        *slog.Logger
+	Version    string
+}
+
+// A Service watches. New, Run and Close in that order; what HTTP wants may be asked at any time.
+type Service struct {
+	conf  Config
+	store *Store
+	since time.Time
+
+	trimFrom int64 // see the constant
+
+	// The desk's own.
+	judge *check.Live // nil: no run goes on
+	lines *history.Decoder
+
+	// The desk's to change, with mu held, so that HTTP can read it.
+	mu       sync.Mutex
+	pos      Position // of the last line
+	header   history.Header
+	ended    bool // the run of pos has been judged to its end
+	tail     tail
+	pending  []look
+	episodes map[string]map[string]string // by watch and thing, the id of the verdict
+	gaps     gaps
+	told     told
+	facts    check.Facts
+	locks    *locks
+	opinions map[string]opinion
+	changed  bool
+	saved    time.Time
+	reached  bool // the source has been reached, and no line came since then
+	took     time.Duration
+	taken    time.Time    // when the line was heard that was taken in last
+	at       lock.Instant // the latest that a line told of
+	down     time.Time    // since when the source is not seen; zero: it is
+
+	heard  atomic.Int64 // when the last message came, in Unix nanoseconds
+	up     atomic.Bool  // the source is connected
+	queued atomic.Int64 // messages that were heard and not taken in
+
+	counts counts
+}
+
+// New takes in what the state folder had.
+func New(conf Config, store *Store, kept Kept) (*Service, error) {
+	s := &Service{conf: conf, store: store, since: time.Now(), trimFrom: trimFrom, lines: history.NewDecoder(), episodes: map[string]map[string]string{}, locks: newLocks(), opinions: map[string]opinion{}}
+	s.counts.init()
+	s.gaps = gaps{kept.State.Gaps, kept.State.Missed}
+	for _, why := range kept.Spoilt {
+		conf.Log.Warn("a part of the state cannot be read, and is left out", "where", why)
+		s.gaps.add(Gap{Of: "state", From: s.since, To: s.since, Why: why})
+	}
+	for _, r := range kept.Records {
+		s.replay(r)
+	}
+	s.facts = kept.State.Facts
+	if err := s.remember(kept.State); err != nil {
+		return nil, err
+	}
+	s.resume(kept)
+	return s, nil
+}
+
+// remember gives the watches what they had kept.
+func (s *Service) remember(state State) error {
+	for _, w := range s.conf.Watches {
+		if b, ok := state.Watches[w.About().Name]; ok {
+			if err := recall(b, w.Memory()); err != nil {
+				return fmt.Errorf("recall invariant %s: %w", w.About().Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// resume puts the judge where it was.
+func (s *Service) resume(kept Kept) {
+	state := kept.State
+	s.pos, s.ended = Position{state.Run, state.N}, state.Ended
+	for _, m := range kept.Tail {
+		e, err := s.lines.Line(m.Line)
+		if err != nil {
+			continue // it was read before
+		}
+		if m.Pos.Run != s.pos.Run { // the state is older than the run's first line
+			s.pos, s.ended, state.Live, s.judge, s.tail.lines = m.Pos, false, check.LiveState{}, nil, nil
+		}
+		s.tail.note(m.Pos.N, len(m.wire()), e)
+		s.pos.N, s.at = max(s.pos.N, m.Pos.N), max(s.at, overBy(e))
+		if s.ended {
+			continue
+		}
+		s.listen(m.Pos.Run, e)
+		if s.judge == nil {
+			s.judge = check.ResumeLive(s.header, s.conf.Declared, s.conf.Invariants, state.Live)
+		}
+		if m.Pos.N >= state.Live.Next || within(state.Keeps, m.Pos.N) {
+			s.judge.Entry(m.Pos.N, e)
+		}
+	}
+	if s.judge != nil {
+		s.conf.Log.Info("goes on", "run", s.pos.Run, "line", s.pos.N, "kept", len(kept.Tail))
+	}
+}
+
+// Pace of the desk.
+const (
+	judgeEvery = time.Second
+	lookAgain  = 100 * time.Millisecond // at looks that have to wait
+	share      = 4                      // how many times as long as it took to judge is waited
+	flushAt    = 256 << 10
+)
+
+// Run watches until the context ends, and puts everything on the disk. Its error is the disk's.
+func (s *Service) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	messages, looks := make(chan Message, 4096), make(chan look)
+	if src := s.conf.Source; src != nil {
+		from := s.pos
+		tasks.Go(func() {
+			src.Follow(ctx, from, func(m Message) { s.hear(ctx, m, messages) })
+		})
+	}
+	for n, w := range s.conf.Watches {
+		tasks.Go(func() { keepLooking(ctx, n, w, looks) })
+	}
+	judging, again := time.NewTimer(judgeEvery), time.NewTicker(lookAgain)
+	defer judging.Stop()
+	defer again.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return s.finish()
+		case m := <-messages:
+			err = s.locked(func() error { return s.take(m) })
+			s.queued.Add(-1)
+		case l := <-looks:
+			err = s.locked(func() error { return s.looked(l) })
+		case <-again.C:
+			err = s.locked(s.lookAtPending)
+		case <-judging.C:
+			err = s.settle()
+			judging.Reset(max(judgeEvery, share*s.took))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Service) locked(do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return do()
+}
+
+// hear passes a message on to the desk.
+func (s *Service) hear(ctx context.Context, m Message, desk chan<- Message) {
+	s.heard.Store(time.Now().UnixNano())
+	s.queued.Add(1)
+	select {
+	case desk <- m:
+	case <-ctx.Done():
+	}
+	s.heard.Store(time.Now().UnixNano())
+}
+
+// How long it takes for what a daemon has told to be here, if nothing is in its way.
+const onItsWay = 100 * time.Millisecond
+
+// CaughtUp reports, on the desk, whether what the daemon had told by an instant of its clock (0: not known), and of ours, has
+// been taken in, as far as can be told: a later line has been, or everything that came has, and nothing came for a while.
+func (s *Service) CaughtUp(at lock.Instant, ours time.Time) bool {
+	if !s.up.Load() {
+		return false
+	}
+	if at == 0 {
+		at = lock.Instant(ours.Sub(s.locks.started) - time.Second)
+	}
+	if s.locks.now >= at && s.taken.Sub(ours) >= onItsWay {
+		return true
+	}
+	heard := time.Unix(0, s.heard.Load())
+	return s.queued.Load() == 0 && time.Since(heard) >= onItsWay && time.Since(ours) >= onItsWay
+}
+
+// Granted returns, on the desk, when the history last told of a grant of the lock that nobody has given back since.
+func (s *Service) Granted(key string, db int) (time.Time, bool) { return s.locks.granted(key, db) }
+
+// finish puts on the disk what there is.
+func (s *Service) finish() error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	return s.locked(func() error { return s.save(true) })
+}
