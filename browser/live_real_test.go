@@ -146,6 +146,7 @@ func TestLivePageSwitchesARule(t *testing.T) {
 		t.Errorf("after Stop: %s", got)
 	}
 	b.until(pressed + ` == 'false'`)
+	b.until(`document.getElementById('sources').textContent.includes('` + redis + ` → ')`)
 
 	if got := <-l.take("<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\x1b[31m"); got != "+OK" {
 		t.Errorf("with all stopped: %s", got)

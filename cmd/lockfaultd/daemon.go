@@ -61,6 +61,7 @@ type daemon struct {
 	backends map[*pgwire.Tracker]bool
 	pids     []int32
 
+	endpoints   []endpoint  // set before accepting
 	accepting   atomic.Bool // clients, at all listeners; no more once it is to end
 	stopServing context.CancelFunc
 	stopRunning context.CancelFunc

@@ -24,6 +24,7 @@ func (d *daemon) accept(list []endpoint) {
 			}
 		})
 	}
+	d.endpoints = list
 	d.accepting.Store(true)
 }
 

@@ -25,11 +25,15 @@ func (d *daemon) snapshot() live.Snapshot {
 	return s
 }
 
-// sources are the servers behind the proxies.
+// sources are the servers behind the proxies, once these accept clients.
 func (d *daemon) sources() (out []live.Source) {
+	if !d.accepting.Load() {
+		return nil
+	}
 	unreached := d.server.Unreached()
-	for _, p := range d.setup.proxies {
-		one := live.Source{Name: strings.TrimLeft(strings.TrimPrefix(p.Name, "proxies."), "-"), Address: p.Upstream, Up: true}
+	for _, e := range d.endpoints {
+		p := e.proxy
+		one := live.Source{Name: strings.TrimLeft(strings.TrimPrefix(p.Name, "proxies."), "-"), Address: e.address() + " → " + p.Upstream, Up: true}
 		for _, u := range unreached {
 			if why, ok := strings.CutPrefix(u, string(p.Protocol)+" "+p.Upstream+": "); ok {
 				one.Up, one.Text = false, why
