@@ -169,6 +169,21 @@ func TestArmingCountsAnew(t *testing.T) {
 	}
 }
 
+// One whose time is over was disarmed, though nobody has looked since.
+func TestArmingAfterItsTime(t *testing.T) {
+	p := armedWith(t, Limits{}, "stall-before write#1=0s,name=a")
+	if err := p.Arm("a", Arming{For: 10 * ms}, 0); err != nil {
+		t.Fatal(err)
+	}
+	fires(p, aWrite, 1)
+	if err := p.Arm("a", Arming{}, lock.Instant(20*ms)); err != nil {
+		t.Fatal(err)
+	}
+	if got := fires(p, aWrite, 2); !slices.Equal(got, []int{1}) {
+		t.Errorf("it acts at %v", got)
+	}
+}
+
 // To arm what is armed changes how long, and nothing that it has counted.
 func TestArmingOfTheArmed(t *testing.T) {
 	p := armedWith(t, Limits{}, "stall-before write#3=0s,name=a")

@@ -82,7 +82,7 @@ func (s *stage) look() {
 	for _, a := range look.Actors {
 		s.say("actor %s: %s until %v by %q, %d sessions, holds %v", a.Label, a.State, at(a.Until), a.By, a.Sessions, a.Holds)
 	}
-	for _, c := range look.Sessions {
+	for _, c := range s.engine.Sessions() {
 		s.say("session %d: %s of %q, held %t", c.ID, c.Protocol, c.Actor, c.Held)
 	}
 	for _, in := range look.Acting {

@@ -11,11 +11,10 @@ import (
 
 // A Snapshot is what the engine sees at one instant. It shares nothing with the engine.
 type Snapshot struct {
-	Locks    []LockSeen    // those that are held, and those that were a while ago; by name
-	Ended    []TermSeen    // the last first
-	Actors   []ActorSeen   // those that are connected, by label
-	Sessions []SessionSeen // by ID
-	Acting   []ActSeen     // in the order of their beginning
+	Locks  []LockSeen  // those that are held, and those that were a while ago; by name
+	Ended  []TermSeen  // the last first
+	Actors []ActorSeen // those that are connected, by label
+	Acting []ActSeen   // in the order of their beginning
 }
 
 // A LockSeen is a lock.
@@ -93,7 +92,7 @@ const mostMargins = 1024
 func (e *Engine) Snapshot(now, since lock.Instant) Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := Snapshot{Locks: e.locksSeen(now, since), Actors: e.actorsSeen(), Sessions: e.sessionsSeen()}
+	s := Snapshot{Locks: e.locksSeen(now, since), Actors: e.actorsSeen()}
 	for _, t := range e.ledger.Ended(since, recently) {
 		if !t.Marker {
 			s.Ended = append(s.Ended, seenOf(t, now))
@@ -249,7 +248,10 @@ func (s *ActorSeen) heldBy(in *injection, a *Actor) {
 	s.Until, s.By = in.ends, in.Called
 }
 
-func (e *Engine) sessionsSeen() []SessionSeen {
+// Sessions lists the connections, by ID.
+func (e *Engine) Sessions() []SessionSeen {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	out := make([]SessionSeen, 0, len(e.conns))
 	for _, c := range e.conns {
 		o := c.peer.Owner

@@ -150,7 +150,7 @@ func (o *options) ruleFlags() []cli.Flag {
 
 func (o *options) commonFlags() []cli.Flag {
 	return append(o.ruleFlags(),
-		&cli.StringFlag{Name: "config", Usage: "read proxies, locks, rules and invariants from `FILE` (YAML)", Destination: &o.configPath, Action: notEmpty("config")},
+		&cli.StringFlag{Name: "config", Usage: "read proxies, locks, rules and invariants from `FILE` (YAML); a daemon reads the rules again on SIGHUP, or when the file has changed", Destination: &o.configPath, Action: notEmpty("config")},
 		&cli.StringSliceFlag{Name: "redis", Usage: "proxy Redis: `LISTEN=UPSTREAM`, such as 127.0.0.1:16379=rediss://cache:6380; LISTEN may be unix:PATH; repeatable", Destination: &o.redis},
 		&cli.StringSliceFlag{Name: "postgres", Usage: "proxy Postgres: `LISTEN=UPSTREAM`, such as '127.0.0.1:15432=db:5432?sslmode=verify-full'; LISTEN may be unix:PATH; repeatable", Destination: &o.postgres},
 		&cli.StringFlag{Name: "tls-cert", Usage: "listeners of --redis and --postgres speak TLS, with the certificate in `FILE`", Destination: &o.tls.Cert, Action: notEmpty("tls-cert")},

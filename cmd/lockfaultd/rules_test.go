@@ -97,16 +97,26 @@ func TestRulesComeByTheAPI(t *testing.T) {
 	redis := testbed.Redis(t)
 	_, address, said := sidecar(t, "--admin", "127.0.0.1:0", "--redis", "127.0.0.1:0="+redis.Addr())
 	a, c := api{t, adminOf(t, said)}, dialLine(t, address)
+	for range 3 { // what nobody cares about, until somebody does
+		c.say(t, "GET quiet")
+		c.hear(t, "$-1")
+	}
+	var added admin.Rule
+	a.ask("POST", "/v1/rules", `{"rule":"--stall-before GET(quiet)=1ms","name":"heard"}`, 201, &added)
 	c.say(t, "GET quiet")
 	c.hear(t, "$-1")
-	var added admin.Rule
+	a.ask("DELETE", "/v1/rules/heard", "", 200, &added)
+	if added.Fired != 1 {
+		t.Errorf("a command that came before is not heard: %+v", added)
+	}
+	added = admin.Rule{}
 	a.ask("POST", "/v1/rules", `{"rule":"--stall-before SETNX(api:*)=20s","name":"pause","times":5}`, 201, &added)
 	if added.Name != "pause" || !added.Armed || added.Left != 5 || added.Origin != "api" {
 		t.Errorf("%+v", added)
 	}
 	added = admin.Rule{}
 	a.ask("POST", "/v1/rules", `{"rule":{"on":{"event":"GET","key":"x*"},"at":"before","do":"stall","for":"1h"},"armed":false}`, 201, &added)
-	if added.Name != "rule-2" || added.Armed || added.Text != `--stall-before GET(x*)=1h` {
+	if added.Name != "rule-3" || added.Armed || added.Text != `--stall-before GET(x*)=1h` {
 		t.Errorf("%+v", added)
 	}
 	for body, status := range map[string]int{
@@ -164,7 +174,7 @@ func TestRulesComeByTheAPI(t *testing.T) {
 	a.ask("DELETE", "/v1/rules/pause", "", 404, nil)
 	var left struct{ Rules []admin.Rule }
 	a.ask("GET", "/v1/rules", "", 200, &left)
-	if len(left.Rules) != 1 || left.Rules[0].Name != "rule-2" {
+	if len(left.Rules) != 1 || left.Rules[0].Name != "rule-3" {
 		t.Errorf("%+v", left)
 	}
 	a.ask("GET", "/", "", 200, nil)

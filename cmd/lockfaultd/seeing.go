@@ -79,7 +79,7 @@ func (s seeing) Actors() (out []admin.Actor) {
 }
 
 func (s seeing) Sessions() (out []admin.Session) {
-	for _, c := range s.d.glance().Sessions {
+	for _, c := range s.d.engine.Sessions() {
 		out = append(out, admin.Session{
 			ID: c.ID, Protocol: string(c.Protocol), Upstream: c.Upstream, Actor: c.Actor, Name: c.Name, Address: c.Address,
 			PID: c.PID, Since: s.d.wall(c.Since), Held: c.Held,
