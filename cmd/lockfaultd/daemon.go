@@ -114,6 +114,7 @@ func newDaemon(s *setup, up []netip.AddrPort, historyFile string, full proxy.Whe
 	if s.alters() {
 		d.engine.Alters()
 	}
+	plan.Start(clock()) // from here on the API may change it
 	if d.freezer, err = newFreezing(s, up, log); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,6 @@ func (d *daemon) start(baseline func(context.Context, string) bool) {
 	var run context.Context
 	run, d.stopRunning = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
-	d.plan.Start(d.clock())
 	r := &proxy.Runner{
 		Engine: d.engine, Freezer: d.freezer, Clock: d.clock, Baseline: baseline, Injected: d.injected, Turned: d.turned,
 		Vain: d.vain, Blocked: rows{d}, Diverged: d.strayed, Hand: hand{d}, Deed: d.did,
