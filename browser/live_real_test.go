@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -17,17 +20,21 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
 
-// daemon starts lockfaultd, and returns where its proxy of Redis and its admin API are.
-func daemon(t *testing.T, flags ...string) (redis, admin string) {
+// build makes the commands and returns their folder.
+func build(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "lockfaultd")
-	build := exec.Command("go", "build", "-o", program, "./cmd/lockfaultd")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
+	dir := t.TempDir()
+	c := exec.Command("go", "build", "-o", dir+"/", "./cmd/...")
+	c.Dir = ".."
+	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	upstream := testbed.Redis(t).Addr()
-	c := exec.Command(program, append([]string{"--redis", "127.0.0.1:0=" + upstream, "--admin", "127.0.0.1:0"}, flags...)...)
+	return dir
+}
+
+// begin starts a daemon, and returns what patterns find in what it says: the first group of each.
+func begin(t *testing.T, c *exec.Cmd, patterns ...string) []string {
+	t.Helper()
 	said, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +42,7 @@ func daemon(t *testing.T, flags ...string) (redis, admin string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines, over := make(chan string, 100), make(chan struct{})
+	lines, over := make(chan string, 1000), make(chan struct{})
 	go func() {
 		defer close(over)
 		defer close(lines)
@@ -50,22 +57,35 @@ func daemon(t *testing.T, flags ...string) (redis, admin string) {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		<-over
 		if err := c.Wait(); err != nil {
-			t.Errorf("lockfaultd: %v", err)
+			t.Errorf("%s: %v", c.Path, err)
 		}
 	})
-	var all []string
-	for line := range lines {
-		all = append(all, line)
-		if m := regexp.MustCompile(`^lockfaultd: redis (\S+) -> `).FindStringSubmatch(line); m != nil {
-			redis = m[1]
-		}
-		if m := regexp.MustCompile(`^lockfaultd: admin (\S+)$`).FindStringSubmatch(line); m != nil {
-			return redis, m[1]
+	found, all, late := make([]string, len(patterns)), []string{}, time.After(time.Minute)
+	for slices.Contains(found, "") {
+		select {
+		case <-late:
+			t.Fatalf("it does not say what was waited for:\n%s", strings.Join(all, "\n"))
+		case line, more := <-lines:
+			if !more {
+				t.Fatalf("it has ended:\n%s", strings.Join(all, "\n"))
+			}
+			all = append(all, line)
+			for i, p := range patterns {
+				if m := regexp.MustCompile(p).FindStringSubmatch(line); m != nil {
+					found[i] = m[1]
+				}
+			}
 		}
 	}
-	t.Fatalf("lockfaultd has ended:\n%s", strings.Join(all, "\n"))
-	return "", ""
+	return found
 }
+
+const (
+	saysRedis    = `^lockfaultd: redis (\S+) -> `
+	saysPostgres = `^lockfaultd: pg (\S+) -> `
+	saysAdmin    = `^lockfaultd: admin (\S+)$`
+	saysProbe    = `^probe: serves (\S+)$`
+)
 
 // A locker takes locks at a Redis.
 type locker struct {
@@ -109,7 +129,9 @@ func (l *locker) take(key string) <-chan string {
 
 // A rule that is switched on from the page holds a grant, one that is off does not, and Stop lets go.
 func TestLivePageSwitchesARule(t *testing.T) {
-	redis, admin := daemon(t, "--stall-after", "SETNX=until:signal:go,timeout=90s,name=held")
+	found := begin(t, exec.Command(filepath.Join(build(t), "lockfaultd"), "--redis", "127.0.0.1:0="+testbed.Redis(t).Addr(), "--admin", "127.0.0.1:0",
+		"--stall-after", "SETNX=until:signal:go,timeout=90s,name=held"), saysRedis, saysAdmin)
+	redis, admin := found[0], found[1]
 	l := dial(t, redis)
 	b := open(t, wide)
 	b.do(chromedp.Navigate(admin))
@@ -159,3 +181,42 @@ func TestLivePageSwitchesARule(t *testing.T) {
 }
 
 const focusedRule = `document.querySelector('#rules .name').textContent`
+
+const watching = `version: 1
+source: {admin: %s}
+postgres: {main: %q}
+locks:
+  - {name: counter, key: "lock:counter", protects: [{table: counter, fence: fence}]}
+invariants:
+  - {name: total, kind: acked, query: SELECT value FROM counter WHERE id = 1, lock: counter}
+`
+
+// What a fault does to a service without a fence is on probe's page while it goes on.
+func TestLivePageOfProbe(t *testing.T) {
+	dir := build(t)
+	redis, postgres := testbed.Redis(t), testbed.Postgres(t)
+	found := begin(t, exec.Command(filepath.Join(dir, "lockfaultd"), "--redis", "127.0.0.1:0="+redis.Addr(), "--postgres", "127.0.0.1:0="+postgres.Addr(), "--admin", "127.0.0.1:0",
+		"--lock", "lock:counter=counter.fence", "--freeze-after", "read(counter)#*/20=ttl+300ms,name=late"), saysRedis, saysPostgres, saysAdmin)
+	load := exec.Command(filepath.Join(dir, "probe"), "load", "--duration", "6s", "--redis", "redis://"+found[0]+"/0", "--database", strings.Replace(postgres.URL(), postgres.Addr(), found[1], 1))
+	if err := load.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = load.Wait() })
+	config := filepath.Join(t.TempDir(), "probe.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, watching, found[2], postgres.URL()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	page := begin(t, exec.Command(filepath.Join(dir, "probe"), "serve", "--config", config, "--listen", "127.0.0.1:0", "--state", t.TempDir()), saysProbe)[0]
+
+	b := open(t, wide)
+	b.do(chromedp.Navigate(page))
+	b.until(`document.querySelector('#verdicts .harm .code')`)
+	b.until(`[...document.querySelectorAll('#verdicts .harm .code')].some((x) => x.textContent == 'LF104')`)
+	b.until(`document.getElementById('word').textContent.includes('of harm')`)
+	b.until(`document.getElementById('invariants').textContent.includes('total')`)
+	if ask[bool](b, `document.querySelector('#rules-panel').checkVisibility() || document.querySelector('#stop').checkVisibility() || document.querySelector('#actors-panel').checkVisibility()`) {
+		t.Error("probe has no rules to switch")
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#verdicts .harm details').open = true, undefined`))
+	b.shot("live-real-probe")
+}

@@ -44,7 +44,9 @@ func Render(w io.Writer, s Snapshot, width int, colour bool) error {
 	p := &sheet{width: max(width, narrowest), colour: colour, now: s.Now}
 	p.head(s)
 	p.locks(s.Locks)
-	p.actors(s.Actors)
+	if s.Control || len(s.Actors) > 0 {
+		p.actors(s.Actors)
+	}
 	if s.Control {
 		p.rules(s.Rules)
 	}

@@ -384,6 +384,7 @@
     const all = list(s.actors), key = (a) => a.label;
     const rows = few("actors", all, key, (a) => (a.state !== "running" ? 0 : list(a.holds).length ? 1 : 2));
     const count = (state) => all.filter((a) => a.state === state).length, [frozen, stalled, running] = ["frozen", "stalled", "running"].map(count);
+    $("actors-panel").hidden = !s.control && !all.length;
     $("actors-none").hidden = all.length > 0;
     say($("actors-note"), [frozen && `${frozen} frozen`, stalled && `${stalled} stalled`, running && `${running} running`].filter(Boolean).join(", "));
     keyed($("actors"), rows, key, makeActor, updateActor);
@@ -484,9 +485,18 @@
     const li = el("li"), head = el("div", "row"), time = el("time", "push", clock(when(v.at)));
     mark(time, "datetime", plain(v.at));
     head.append(el("span", "code", v.code), el("span", "what", v.name), el("span", "level"), time);
-    li.append(head, el("div", "facts"), el("p", "proof", v.proof));
+    li.append(head, el("div", "facts"), proofOf(v));
     cls(li, `${v.harm ? "harm" : plain(v.class).replace(/\W/g, "")}${first ? "" : " fresh"}`);
     return li;
+  }
+
+  // proofOf is the proof, folded if it is long.
+  function proofOf(v) {
+    const p = el("p", "proof", v.proof);
+    if (String(v.proof || "").length <= 240) return p;
+    const fold = el("details");
+    fold.append(el("summary", "", "why that is so"), p);
+    return fold;
   }
 
   function updateVerdict(li, v) {
@@ -494,7 +504,7 @@
     say(level, v.level);
     cls(level, `level ${plain(v.level).replace(/\W/g, "")}`);
     facts(li.querySelector(".facts"), [v.harm ? ["harm", "bad"] : v.class, v.lock ? `lock ${v.lock}` : "", v.table ? `table ${v.table}` : "", v.count > 1 ? `${v.count} times` : ""]);
-    say(li.lastChild, v.proof || "");
+    say(li.querySelector(".proof"), v.proof || "");
   }
 
   function drawInvariants(s) {
@@ -581,8 +591,9 @@
     setStage(lanes);
     const where = new Map(lanes.map((l, i) => [l, i]));
     const marks = list(s.marks).filter((m) => m.kind === "gap" || where.has(laneOf(m)));
-    const depth = { gap: 0, section: 1, refusal: 2, write: 2, stall: 3, freeze: 3 };
-    marks.sort((a, b) => (depth[a.kind] ?? 4) - (depth[b.kind] ?? 4));
+    const depth = (m) => depths[m.kind] ?? (m.kind === "verdict" && tone(m, s) === "harm" ? 5 : 4);
+    const depths = { gap: 0, section: 1, refusal: 2, write: 2, stall: 3, freeze: 3 };
+    marks.sort((a, b) => depth(a) - depth(b));
     keyed(stage.group, marks, (m) => [m.kind, m.at, m.actor, m.lock].join("\u0000"), makeMark, (n, m) => updateMark(n, m, where.get(laneOf(m)) ?? 0, lanes.length, s));
     say($("picture-title"), inShort(list(s.marks)));
     if ($("words").open) drawWords(s);
