@@ -113,16 +113,19 @@ func harmOf(verdicts []Verdict) (n int) {
 }
 
 func hold(invariants []Invariant) string {
-	unread := 0
+	open := 0
 	for _, i := range invariants {
 		if i.State != Holds {
-			unread++
+			open++
 		}
 	}
-	if unread > 0 {
-		return many(unread, "invariant") + " cannot be read"
+	switch open {
+	case 0:
+		return "every invariant holds"
+	case 1:
+		return "one invariant is not known to hold"
 	}
-	return "every invariant holds"
+	return fmt.Sprintf("%d invariants are not known to hold", open)
 }
 
 func (p *sheet) invariants(invariants []Invariant) {
@@ -141,9 +144,9 @@ func (p *sheet) invariants(invariants []Invariant) {
 		case Broken:
 			st = red
 		case Unknown:
-			state, st = "not read", amber
+			state, st = "not known", amber
 		}
-		p.flow(name+14, piece{usual, join(i.Kind+prefixed(" ", i.Value), i.Text)}, piece{usual, "  "}, piece{strong, pad(plain(i.Name), name)}, piece{usual, "  "}, piece{st, pad(plain(state), 8)}, piece{usual, "  "})
+		p.flow(name+15, piece{usual, join(i.Kind+prefixed(" ", i.Value), i.Text)}, piece{usual, "  "}, piece{strong, pad(plain(i.Name), name)}, piece{usual, "  "}, piece{st, pad(plain(state), 9)}, piece{usual, "  "})
 	}
 }
 

@@ -142,7 +142,7 @@ type Mark struct {
 const (
 	Holds   = "holds"
 	Broken  = "broken"
-	Unknown = "unknown" // it could not be read
+	Unknown = "unknown" // it could not be read, or what was read allows no answer
 )
 
 // An Invariant is one of the config's, as of the last look.

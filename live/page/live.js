@@ -263,7 +263,7 @@
 
   function unread(s) {
     const n = list(s.invariants).filter((i) => i.state !== "holds").length;
-    return n ? `${many(n, "invariant")} cannot be read` : "";
+    return n ? n === 1 ? "one invariant is not known to hold" : `${n} invariants are not known to hold` : "";
   }
 
   function drawHead(s) {
@@ -524,7 +524,7 @@
   function updateInvariant(li, i) {
     const state = li.querySelector(".state");
     say(li.querySelector(".value"), i.value || "");
-    say(state, i.state === "unknown" ? "not read" : i.state);
+    say(state, i.state === "unknown" ? "not known" : i.state);
     cls(state, `state push ${plain(i.state).replace(/\W/g, "")}`);
     facts(li.lastChild, [i.kind, i.text ? [i.text, i.state === "broken" ? "bad" : ""] : "", i.at ? `read at ${clock(when(i.at))}` : ""]);
   }
