@@ -98,10 +98,17 @@ func (s *sequence) heads() {
 	for i, l := range s.figure.Lanes {
 		anchor, x := s.side(i)
 		room := s.room(i)
+		if i+1 < len(s.x) && len(s.x) > 2 {
+			room = s.x[i+1] - s.x[i] - 20
+		}
 		s.text("who lane"+strconv.Itoa(i), anchor, x, s.top+12, room, nameOf(l), "")
 		s.text("small", anchor, x, s.top+28, room, l.Title, "")
 	}
-	if s.data > 0 {
+	switch {
+	case s.data == 0:
+	case s.data > s.x[len(s.x)-1]:
+		s.text("who", "end", width-8, s.top+12, width-8-s.x[len(s.x)-1]-90, s.figure.Data, "")
+	default:
 		s.text("who", "middle", s.data, s.top+12, 190, s.figure.Data, "")
 	}
 }
@@ -119,17 +126,16 @@ func (s *sequence) left(lane int) bool {
 	return lane > 0 && lane == len(s.x)-1 && (s.data == 0 || s.data < s.x[lane])
 }
 
-// room is how wide a lane's text may be.
+// room is how wide a lane's text may be. It has its row for itself, so it may cross other
+// lifelines.
 func (s *sequence) room(lane int) float64 {
 	switch {
 	case len(s.x) == 2 && s.data > 0 && s.data < s.x[1]:
 		return s.data - s.x[0] - 20
 	case s.left(lane):
 		return (s.x[lane] - s.x[lane-1]) / 2
-	case lane+1 < len(s.x):
-		return (s.x[lane+1] - s.x[lane]) - 20
 	}
-	return lastLane - s.x[lane]
+	return lastLane - 20 - s.x[lane]
 }
 
 // lifeline draws what a holder had, and for how long.
