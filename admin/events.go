@@ -135,7 +135,6 @@ func (c *consumer) serve(r *http.Request) {
 	c.w.Header().Set("Content-Type", c.form.mime())
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.Header().Set("X-Accel-Buffering", "no") // which proxies that keep answers back go by
-	_ = c.rc.SetReadDeadline(time.Time{})       // of the request, which has been read
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {

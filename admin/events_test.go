@@ -316,9 +316,42 @@ func TestAStreamLastsAndShowsThatItLives(t *testing.T) {
 		if e, beats := take(t, r); e.n() != 1 || beats != 4 {
 			t.Errorf("%+v after %d beats, want line 1 after 4", e, beats)
 		}
+		h.write(2, 2)
+		take(t, r)
+		go func() {
+			time.Sleep(heartbeat - time.Second)
+			h.write(3, 3)
+			time.Sleep(heartbeat - time.Second)
+			h.write(4, 4)
+		}()
+		if e, beats := take(t, r); e.n() != 3 || beats != 0 {
+			t.Errorf("%+v after %d beats, want line 3 after none", e, beats)
+		}
+		if e, beats := take(t, r); e.n() != 4 || beats != 0 {
+			t.Errorf("%+v after %d beats, want line 4 after none: it has not been silent for so long", e, beats)
+		}
 		h.told.Close()
 		if _, err := r.ReadByte(); err != io.EOF {
 			t.Errorf("the end of the run is %v to a consumer, want an orderly end", err)
+		}
+		h.close(t)
+	})
+}
+
+// A consumer that hangs up is noticed at once, however long it was there.
+func TestWhoHangsUpIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(1000)
+		c := h.ask(-1)
+		take(t, body(t, c))
+		time.Sleep(2 * patience)
+		if n := h.now.Load(); n != 1 {
+			t.Errorf("%d consumers after a while", n)
+		}
+		c.Close()
+		synctest.Wait()
+		if n := h.now.Load(); n != 0 {
+			t.Errorf("%d consumers are left", n)
 		}
 		h.close(t)
 	})

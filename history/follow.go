@@ -74,19 +74,14 @@ func (f *Follower) Next(max int) ([]Line, error) {
 // step reads what is left of the open file, or opens the one behind it. It reports whether there may be more.
 func (f *Follower) step(max int) (bool, error) {
 	if f.file != nil {
-		if err := f.read(max); err != nil || len(f.out) > 0 || f.growing() {
-			return len(f.out) >= max, err
+		growing := f.growing() // asked first: what does not grow any more is read to its end
+		if err := f.read(max); err != nil || growing || len(f.out) >= max {
+			return false, err
 		}
 	}
 	behind, ok, err := f.behind()
 	if err != nil || !ok {
 		return false, err
-	}
-	if f.file != nil {
-		// Nothing is added to it from now on, and something may have been since it was read.
-		if err := f.read(max); err != nil || len(f.out) > 0 {
-			return true, err
-		}
 	}
 	return true, f.open(behind)
 }

@@ -286,6 +286,26 @@ func TestFollowWhileItIsCutAndRemoved(t *testing.T) {
 	t.Logf("%d lines, and %d that were gone", got, lost)
 }
 
+// Between a look at the folder and the opening of a file its name may have gone to another.
+func TestFollowOpensNoOther(t *testing.T) {
+	dir := t.TempDir()
+	w := writingTo(t, dir, "aaaa", began, 400, Keep{}).lines(3)
+	defer w.end()
+	f := Follow(dir)
+	defer f.Close()
+	seen, err := look(dir, FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.lines(20)
+	for _, c := range []file{seen, {name: "history-20260801T120000Z.000099.jsonl", header: seen.header}} {
+		if err := f.open(c); err != nil || f.file != nil {
+			t.Errorf("%s of part %d: %v, %v", c.name, c.header.Part, err, f.file)
+		}
+	}
+	wants(t, f, "aaaa:0-23")
+}
+
 func TestARunIsReadAsOne(t *testing.T) {
 	dir := t.TempDir()
 	writingTo(t, dir, "aaaa", began, 400, Keep{}).lines(25).end()

@@ -134,6 +134,8 @@ func TestSections(t *testing.T) {
 			"section_seconds_sum 0.6 margin_sum -0.10325 low -0.10325 overruns 1"},
 		{"written too late, and released by nobody's leave", []*lock.Op{grant(1, "k", 0, 1, lease), write(1, 600, 601, 1, nil), release(1, 700, 702, lock.Done)},
 			"section_seconds_sum 0.699 margin_sum -0.10325 low -0.10325 overruns 1"},
+		{"written too late, when it had been released", []*lock.Op{grant(1, "k", 0, 1, lease), release(1, 401, 402, lock.Done), write(1, 600, 601, 1, nil)},
+			"section_seconds_sum 0.4 margin_sum -0.10325 low -0.10325 overruns 1"},
 		{"at the very end", []*lock.Op{grant(1, "k", 0, 1, lease), write(1, 490, 500, 1, nil), release(1, 501, 502, lock.Done)},
 			"section_seconds_sum 0.5 margin_sum -0.00225 low -0.00225 ambiguous 1"},
 		{"released late without a write", []*lock.Op{grant(1, "k", 0, 1, lease), release(1, 601, 602, lock.NotHeld)},
@@ -353,13 +355,13 @@ func TestShapes(t *testing.T) {
 // Sections that nobody releases do not pile up, and do not keep those that come later from being seen.
 func TestWhatIsNeverReleasedDoesNotPileUp(t *testing.T) {
 	s := newScene(t)
-	for n := range 3 * mostSections {
+	for n := range mostSections + 1000 {
 		s.Op(grant(lock.TermID(n+1), "once", n, n, 24*time.Hour))
 	}
 	if len(s.seen.open) != mostSections || len(s.seen.line) > 2*mostSections {
 		t.Errorf("%d sections are kept in mind, in a line of %d", len(s.seen.open), len(s.seen.line))
 	}
-	s.play(release(3*mostSections, 3*mostSections+100, 3*mostSections+101, lock.Done))
+	s.play(release(mostSections+1000, mostSections+2000, mostSections+2001, lock.Done))
 	s.wants(`section_seconds_count{lock="once"} 1`, "section_seconds_count")
 	few := newScene(t)
 	few.play(grant(1, "k", 0, 1, time.Second), grant(2, "k", 700_000, 700_001, time.Second))

@@ -13,6 +13,9 @@ const (
 	longName  = 100
 )
 
+// mostKeys is how many keys are remembered, since to find a name takes longer than all else.
+const mostKeys = 1024
+
 // Other is the value for all that come when there are too many.
 const Other = "other"
 
@@ -23,6 +26,7 @@ type Names struct {
 
 	mu    sync.Mutex
 	known map[string]bool
+	keys  map[string]string // the names of the keys that came last
 }
 
 // NewNames returns one that asks what a lock was called by who declared it, of whom there are few; "" where nobody did. named may be nil.
@@ -30,11 +34,30 @@ func NewNames(named func(key string) string) *Names {
 	if named == nil {
 		named = func(string) string { return "" }
 	}
-	return &Names{named: named, known: map[string]bool{}}
+	return &Names{named: named, known: map[string]bool{}, keys: map[string]string{}}
 }
 
 // Of returns the name of a lock: the one that it was declared by, or the shape of its key.
 func (n *Names) Of(key string) string {
+	n.mu.Lock()
+	name, ok := n.keys[key]
+	n.mu.Unlock()
+	if ok {
+		return name
+	}
+	name = n.find(key)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.keys) >= mostKeys {
+		clear(n.keys)
+	}
+	if len(key) <= longName {
+		n.keys[key] = name
+	}
+	return name
+}
+
+func (n *Names) find(key string) string {
 	if name := n.named(key); name != "" {
 		return clean(name)
 	}
