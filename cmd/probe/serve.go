@@ -93,7 +93,7 @@ func serveOn(c *cli.Context, s *service.Service, stderr *os.File) error {
 	case err != nil:
 		return usagef("--listen: cannot %v", err)
 	}
-	api := admin.Serve(ln, admin.Handler(admin.Parts{Page: live.Page("probe"), State: s.State, Ready: s.Ready, Also: s.Routes()}, token))
+	api := admin.Serve(ln, admin.Handler(admin.Parts{Page: live.Page("probe"), State: s.State, Ready: s.Ready, Metrics: s.Metrics(), Also: s.Routes()}, token))
 	fmt.Fprintf(stderr, "probe: serves http://%s\n", ln.Addr())
 	return errors.Join(s.Run(c.Context), api.Close())
 }

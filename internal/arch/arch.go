@@ -45,7 +45,7 @@ var rooms = map[string]Room{
 	"freezer":           {Theirs: []string{"golang.org/x/sys", "github.com/mdlayher/netlink"}},
 	"probe/check":       {Pure: true, Ours: []string{"lock", "history"}},
 	"probe":             {Ours: []string{"lock", "history", "probe/check", "internal/urlquery"}, Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5"}},
-	"probe/service":     {Ours: []string{"lock", "history", "probe", "probe/check", "live"}, Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5", "github.com/prometheus/client_golang", "golang.org/x/sys"}},
+	"probe/service":     {Ours: []string{"lock", "history", "metrics", "probe", "probe/check", "live"}, Theirs: []string{"github.com/redis/go-redis/v9", "github.com/jackc/pgx/v5", "github.com/prometheus/client_golang", "golang.org/x/sys"}},
 	"report":            {Ours: []string{"lock", "history", "probe/check", "internal/nearest", "docs"}},
 	"report/html":       {Ours: []string{"lock", "report"}},
 	"docs":              {Pure: true},

@@ -40,14 +40,15 @@ type Acked struct {
 	// CaughtUp reports whether what the daemon had told by an instant of its clock, and of ours, has been taken in.
 	CaughtUp func(at lock.Instant, ours time.Time) bool
 
-	run    string
-	header history.Header
-	ops    []*lock.Op
-	ends   []check.End
-	latest atomic.Pointer[ticked]
-	lost   string // why the sum cannot go on; "" if it can
-	vague  int    // judgements in a row that told no bounds
-	mem    acked
+	run     string
+	header  history.Header
+	ops     []*lock.Op
+	ends    []check.End
+	latest  atomic.Pointer[ticked]
+	lost    string   // why the sum cannot go on; "" if it can
+	suspect *reading // the last one, if it did not add up
+	vague   int      // judgements in a row that told no bounds
+	mem     acked
 }
 
 // acked is what is remembered.
@@ -55,6 +56,7 @@ type acked struct {
 	Run          string       `json:"run,omitempty"`
 	Has          bool         `json:"has"` // there is a reading from which steps are summed
 	Base         int64        `json:"base"`
+	BaseFrom     lock.Instant `json:"base_from"` // it was read between these two
 	BaseAt       lock.Instant `json:"base_at"`
 	Wall         time.Time    `json:"wall"`
 	Acknowledged int64        `json:"acknowledged"` // up to Base, from the first reading on
@@ -199,11 +201,9 @@ func (a *Acked) complete(r reading) bool {
 	return t.Run == r.after.Run && t.At > settled && (t.Holding == 0 || t.Holding > settled) && a.CaughtUp(t.At, t.heard)
 }
 
-// begin takes a reading from which steps are summed, if nothing was under way at it.
+// begin takes a reading from which steps are summed. What was under way at it may be in it or not, until a reading comes
+// at which nothing was.
 func (a *Acked) begin(r reading) Opinion {
-	if !a.clean(r) {
-		return Opinion{State: Unknown, Value: fmt.Sprint(r.Value), Text: "a write of it was under way when it was read: the next look may be the one to begin from"}
-	}
 	o := Opinion{State: Holds, Value: fmt.Sprint(r.Value), Text: "steps are summed from here on"}
 	switch {
 	case a.mem.Has && a.mem.Run != a.run:
@@ -216,7 +216,7 @@ func (a *Acked) begin(r reading) Opinion {
 	if o.Limit != "" {
 		o.From = a.mem.Wall
 	}
-	a.lost = ""
+	a.lost, a.suspect = "", nil
 	a.base(r, 0, 0)
 	if a.mem.Deficit != 0 {
 		o.State, o.Text = Broken, "what it lacked before is still lacking, as far as can be told"
@@ -228,7 +228,7 @@ func (a *Acked) begin(r reading) Opinion {
 
 // base makes a reading the one from which steps are summed.
 func (a *Acked) base(r reading, acknowledged, deficit int64) {
-	a.mem.Has, a.mem.Run, a.mem.Base, a.mem.BaseAt, a.mem.Wall = true, a.run, r.Value, r.after.At, r.at
+	a.mem.Has, a.mem.Run, a.mem.Base, a.mem.BaseFrom, a.mem.BaseAt, a.mem.Wall = true, a.run, r.Value, r.before.At, r.after.At, r.at
 	a.mem.Acknowledged += acknowledged
 	a.mem.Deficit += deficit
 	from := r.after.At.Add(-contextFor)

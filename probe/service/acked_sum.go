@@ -8,30 +8,63 @@ import (
 	"github.com/lockfaultd/lockfaultd/probe/check"
 )
 
-// compare judges a reading by the steps since the last one from which they are summed.
+// compare judges a reading by the steps since the last one from which they are summed. What does not add up is told if it
+// still does not at the next look, by what lines have come until then.
 func (a *Acked) compare(r reading) Opinion {
+	o := a.weigh(r)
+	first := a.suspect
+	a.suspect = nil
+	if o.State != Broken || a.mem.Deficit != 0 {
+		return a.moveOn(r, o)
+	}
+	if first == nil || a.weigh(*first).State != Broken {
+		a.suspect = &r
+		return Opinion{State: Unknown, Value: o.Value, Text: o.Text + ": that is told if it is so at the next look"}
+	}
+	return a.moveOn(r, o)
+}
+
+// moveOn makes the reading the one from which steps are summed, if nothing was under way at it.
+func (a *Acked) moveOn(r reading, o weighed) Opinion {
+	if o.bounded && a.clean(r) {
+		a.base(r, o.acknowledged, o.lacks)
+	}
+	return o.Opinion
+}
+
+// A weighed is an opinion with what becomes of the sum if it is taken.
+type weighed struct {
+	Opinion
+	bounded             bool
+	acknowledged, lacks int64 // since the last reading from which steps are summed
+}
+
+// weigh compares, and changes nothing of the sum.
+func (a *Acked) weigh(r reading) weighed {
 	result := check.Judge(a.input(r))
 	if len(result.Counters) != 1 {
-		return Opinion{State: Unknown, Value: fmt.Sprint(r.Value), Text: "the judge has no figure of it"}
+		return weighed{Opinion: Opinion{State: Unknown, Value: fmt.Sprint(r.Value), Text: "the judge has no figure of it"}}
 	}
 	c := result.Counters[0]
 	if c.GivenUp != "" || c.Unbounded || !c.Known {
-		return a.noBounds(r, c)
+		return weighed{Opinion: a.noBounds(r, c)}
 	}
+	a.vague = 0
 	low, high := c.Acknowledged+c.UnknownLow-c.Change, c.Acknowledged+c.UnknownHigh-c.Change
+	before := a.mem.Deficit
 	if c.Epochs > 0 { // it was set anew: what it lacked before is no matter
-		a.mem.Deficit, a.mem.Acknowledged, a.mem.First = 0, 0, c.Start
+		before, a.mem.Acknowledged, a.mem.First, a.mem.Deficit = 0, 0, c.Start, 0
 	}
-	lacks := outside(a.mem.Deficit+low, a.mem.Deficit+high)
+	lacks := outside(before+low, before+high)
 	o := Opinion{State: Holds, Value: fmt.Sprint(r.Value), Figures: a.figures(r.Value, c.Acknowledged, c.Unknown, lacks)}
 	o.Text = fmt.Sprintf("%d and what was acknowledged since, %d, is expected%s", a.mem.First, o.Figures.Acknowledged, modulo(c))
-	proof := ""
-	for _, v := range result.Verdicts {
-		if v.Code == "LF403" {
-			proof, a.mem.Level = v.Proof, v.Level
-		}
-	}
 	if lacks != 0 {
+		proof := ""
+		for _, v := range result.Verdicts {
+			if v.Code == "LF403" {
+				proof, a.mem.Level = v.Proof, v.Level
+			}
+		}
 		o.State = Broken
 		o.Text = fmt.Sprintf("it lacks %d of what was acknowledged%s", lacks, modulo(c))
 		if lacks < 0 {
@@ -39,10 +72,7 @@ func (a *Acked) compare(r reading) Opinion {
 		}
 		o.Breaches = []Breach{a.breachOf(lacks, r, proof)}
 	}
-	if a.clean(r) {
-		a.base(r, c.Acknowledged, outside(low, high))
-	}
-	return o
+	return weighed{o, true, c.Acknowledged, outside(low, high)}
 }
 
 // outside returns how far 0 lies outside an interval, with the sign of what is nearest; 0: it is inside.
@@ -118,8 +148,8 @@ func (a *Acked) input(r reading) check.Input {
 		tx := [2]uint64{op.Session, op.Tx}
 		switch {
 		case op.F >= r.after.At || op.F == 0, late[tx] && op.Tx != 0 && !op.Implicit:
-		case overOp(op) > a.mem.BaseAt, op.R == 0, op.Tx != 0 && txs[tx], mine(terms, op.Term):
-			in.Ops = append(in.Ops, asOf(op, r))
+		case overOp(op) > a.mem.BaseFrom, op.R == 0, op.Tx != 0 && txs[tx], mine(terms, op.Term):
+			in.Ops = append(in.Ops, a.straddling(asOf(op, r)))
 		}
 	}
 	for _, e := range a.ends {
@@ -130,11 +160,24 @@ func (a *Acked) input(r reading) check.Input {
 	return in
 }
 
+// straddling has what was answered while the last reading was taken answered behind it: it may be in it or not.
+func (a *Acked) straddling(op *lock.Op) *lock.Op {
+	if op.Kind != lock.Write && op.Kind != lock.Commit || op.R == 0 || max(op.R, op.Z) <= a.mem.BaseFrom || max(op.R, op.Z) > a.mem.BaseAt {
+		return op
+	}
+	own := *op
+	own.R, own.D = a.mem.BaseAt+1, max(op.D, a.mem.BaseAt+2)
+	if own.Z != 0 {
+		own.Z = own.R
+	}
+	return &own
+}
+
 // concerned are the terms and transactions of what came after the last reading.
 func (a *Acked) concerned(r reading) (map[lock.TermID]bool, map[[2]uint64]bool) {
 	terms, txs := map[lock.TermID]bool{}, map[[2]uint64]bool{}
 	for _, op := range a.ops {
-		if overOp(op) <= a.mem.BaseAt || op.F >= r.after.At {
+		if overOp(op) <= a.mem.BaseFrom || op.F >= r.after.At {
 			continue
 		}
 		txs[[2]uint64{op.Session, op.Tx}] = true

@@ -54,6 +54,7 @@ func (d *Database) snapshot(ctx context.Context, do func(pgx.Tx) error) error {
 type value struct {
 	text        string
 	row, isNull bool
+	moved       bool // it was another one a moment before
 }
 
 // rows is what asks: a connection or a transaction.

@@ -23,6 +23,7 @@ type Config struct {
 	Listen     []func(run string, e history.Entry) // told of every line, on the desk, also of those that were kept
 	Log        *slog.Logger
 	Version    string
+	Named      func(key string) string // what the config calls a lock; "": nothing. nil: it calls none
 }
 
 // A Service watches. New, Run and Close in that order; what HTTP wants may be asked at any time.
