@@ -17,20 +17,22 @@ import (
 // take takes in what the source tells.
 func (s *Service) take(m Message) error {
 	switch {
-	case m.Over:
-		s.up.Store(false)
-		return s.end()
+	case m.Over: // who ended it need not have been the daemon: a next run tells
+		s.over = true
+		return nil
 	case m.Down != "":
 		s.up.Store(false)
 		if s.gaps.open(s.conf.Source.Name(), m.Down, m.At) {
-			s.down = m.At
+			if s.down = m.At; s.over {
+				s.down = m.At.Add(-outage) // no line comes late
+			}
 			s.conf.Log.Warn("the history cannot be followed", "source", s.conf.Source.Name(), "why", m.Down)
 		}
 		s.changed = true
 		return nil
 	case m.Up:
 		s.up.Store(true)
-		s.reached = true
+		s.reached, s.over = true, false
 		return nil
 	}
 	return s.line(m)

@@ -54,6 +54,7 @@ type Service struct {
 	changed  bool
 	saved    time.Time
 	reached  bool // the source has been reached, and no line came since then
+	over     bool // the source has ended in order
 	took     time.Duration
 	taken    time.Time    // when the line was heard that was taken in last
 	at       lock.Instant // the latest that a line told of

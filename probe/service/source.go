@@ -35,7 +35,7 @@ type Message struct {
 	Line []byte    // without its end; nil where it is no line. The receiver's
 	Down string    // why nothing is seen from now on
 	Up   bool      // something is seen again
-	Over bool      // the run has come to its end: no line of it will follow
+	Over bool      // it has ended in order, so that no line of the run is on its way
 }
 
 // wire is a line as the event stream has it, with its end.
