@@ -231,3 +231,29 @@ func TestRecordTellsOfAFailedDiskOnce(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// heard has what an observer was told.
+type heard []string
+
+func (h *heard) Op(op *lock.Op) { *h = append(*h, fmt.Sprint("op ", op.Seq)) }
+func (h *heard) End(session uint64, at lock.Instant) {
+	*h = append(*h, fmt.Sprint("end ", session, at))
+}
+func (h *heard) Injection(in history.Injection) { *h = append(*h, "injection "+in.Rule) }
+
+// An observer is told of what is written, in that order.
+func TestRecordTellsItsObserver(t *testing.T) {
+	var h heard
+	r := NewRecord(history.NewWriter(&bytes.Buffer{}, history.Header{}, nil), func() error { return nil }, engine(t), Drop, &h)
+	r.Op(finished(1))
+	r.Injection(history.Injection{Rule: "rule"})
+	r.Turn(history.Turn{Op: 9})
+	r.End(3, 4, 5)
+	r.Op(finished(2))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(h, ", "); got != "op 1, injection rule, end 3 4, op 2" {
+		t.Errorf("told: %s", got)
+	}
+}
