@@ -132,7 +132,7 @@ func (c *carry) unansweredGhosts() {
 	for _, g := range c.ledger.Ghosts() {
 		op, x := g.Acquire, g.Shown
 		followed, known := c.hanging[hangID{lock.IDOf(op), text(op.Token)}]
-		if x == nil || g.Sure || x.Outcome != lock.Refused || x.Session == op.Session || followed || !known || op.A >= c.ghostsBy || c.isMarker(lock.IDOf(op)) {
+		if x == nil || g.Sure || x.Outcome != lock.Refused || x.Session == op.Session || op.D != 0 || followed || !known || op.A >= c.ghostsBy || c.isMarker(lock.IDOf(op)) {
 			continue
 		}
 		c.unansweredGhost(lock.IDOf(op), op, x)
