@@ -622,7 +622,7 @@ func TestUsesShowTheNearest(t *testing.T) {
 	p.Decide(before(&lock.Op{Proto: lock.Postgres, Kind: lock.Begin, Verb: "BEGIN"}), 0)
 	p.Decide(before(redisOp(lock.Acquire, "SET", "lock:job", lock.Pending)), 0)
 	p.Decide(after(redisOp(lock.Acquire, "SET", "lock:job", lock.Granted)), 0)
-	uses := p.Uses()
+	uses := p.Account()
 	for i, want := range [][]Count{
 		{{"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}, {"BEGIN", 1}},
 		{{"SET(lock:job)", 1}, {"UPDATE(counter) outside a section", 3}, {"SELECT(users)", 1}, {"BEGIN", 1}},
@@ -640,7 +640,7 @@ func TestNearestKnowsClasses(t *testing.T) {
 	for range 2 {
 		p.Decide(before(redisOp(lock.Release, "DEL", "lock:a", lock.Pending)), 0)
 	}
-	uses := p.Uses()
+	uses := p.Account()
 	if got := uses[0].Nearest; !slices.Equal(got, []Count{{"SET(lock:a)", 1}, {"DEL(lock:a)", 2}}) {
 		t.Errorf("refused: %v", got)
 	}
@@ -682,7 +682,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if len(p.seen.counts) > mostSeen || len(p.rules[0].counts) > mostNames || len(p.live) != 0 {
 		t.Errorf("kept %d events, %d names, %d injections", len(p.seen.counts), len(p.rules[0].counts), len(p.live))
 	}
-	if n := len(p.Uses()[2].Nearest); n != 5 {
+	if n := len(p.Account()[2].Nearest); n != 5 {
 		t.Errorf("%d nearest events", n)
 	}
 	// The second rule counts nothing that it chooses by, so it goes on.

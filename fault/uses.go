@@ -23,7 +23,7 @@ type Use struct {
 	Could   int          // of those, at which it could have fired: the counted ones
 	Fired   int          // of those, selected and decided
 	Barred  []Count      // the others, by reason; most frequent first
-	Nearest []Count      // when Seen is 0: events that came by, most like the rule's first
+	Nearest []Count      // when Seen is 0: events that came by, most like the rule's first; of an account only
 }
 
 // A Count is how often something happened.
@@ -32,7 +32,19 @@ type Count struct {
 	N    int    // 0: seen, and not counted
 }
 
-// Uses returns a fresh account of every rule, in the order of the list.
+// Account is Uses with the events that came by, for rules that nothing matched. It looks at
+// every event for every such rule, which takes its time: it is for the end.
+func (p *Plan) Account() []Use {
+	uses := p.Uses()
+	for i, r := range p.rules {
+		if r.seen == 0 && r.Event != tick {
+			uses[i].Nearest = p.seen.nearest(r.Rule)
+		}
+	}
+	return uses
+}
+
+// Uses tells how every rule stands, in the order of the list.
 func (p *Plan) Uses() []Use {
 	uses := make([]Use, 0, len(p.rules))
 	for _, r := range p.rules {
@@ -44,9 +56,6 @@ func (p *Plan) Uses() []Use {
 			u.Barred = append(u.Barred, Count{why, n})
 		}
 		slices.SortFunc(u.Barred, frequent)
-		if r.seen == 0 && r.Event != tick {
-			u.Nearest = p.seen.nearest(r.Rule)
-		}
 		uses = append(uses, u)
 	}
 	return uses

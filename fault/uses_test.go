@@ -17,7 +17,7 @@ func TestTheNearestCanBeTyped(t *testing.T) {
 		p.Decide(before(op), 0)
 	}
 	p.Decide(before(redisOp(lock.Acquire, "SET", "lease:job:7", lock.Pending)), 0)
-	near := p.Uses()[0].Nearest
+	near := p.Account()[0].Nearest
 	for _, want := range []Count{{"acquire(lease:job_lease:*)", 2}, {"acquire(row:stock:*)", 1}, {"acquire(advisory:4711:7)", 1}, {"SET(lease:job:7)", 1}} {
 		if !slices.Contains(near, want) {
 			t.Errorf("%v is not among %v", want, near)
@@ -37,5 +37,17 @@ func TestTheNearestCanBeTyped(t *testing.T) {
 		if d := again.Decide(before(op), 0); d.Act != Stall {
 			t.Errorf("%s matches nothing", c.What)
 		}
+	}
+}
+
+// How the rules stand is asked for again and again while they act: it looks at none of the events.
+func TestUsesLookAtNoEvents(t *testing.T) {
+	p := armedWith(t, Limits{}, "stall-before UPDATE(counter)=1s")
+	p.Glimpse(sqlOp(lock.Write, "UPDATE", "other"))
+	if near := p.Uses()[0].Nearest; near != nil {
+		t.Errorf("uses tell %v", near)
+	}
+	if near := p.Account()[0].Nearest; len(near) != 1 {
+		t.Errorf("the account tells %v", near)
 	}
 }

@@ -296,11 +296,12 @@ func (e *Engine) Protects(table string) bool {
 	return e.tables[lock.TableName(table)] || e.ledger.Protected(table)
 }
 
-// Uses tells what became of each rule, and of what was done by hand.
+// Uses is the account of what became of each rule, and of what was done by hand. It is for
+// the end of a run: see [fault.Plan.Account].
 func (e *Engine) Uses() []fault.Use {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	uses := e.plan.Uses()
+	uses := e.plan.Account()
 	if u, some := e.plan.Hands(); some {
 		uses = append(uses, u)
 	}
