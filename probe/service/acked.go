@@ -59,9 +59,10 @@ type acked struct {
 	BaseFrom     lock.Instant `json:"base_from"` // it was read between these two
 	BaseAt       lock.Instant `json:"base_at"`
 	Wall         time.Time    `json:"wall"`
-	Acknowledged int64        `json:"acknowledged"` // up to Base, from the first reading on
-	Deficit      int64        `json:"deficit"`      // up to Base
-	First        int64        `json:"first"`        // the first reading
+	Acknowledged int64        `json:"acknowledged"`      // up to Base, from the first reading on
+	Deficit      int64        `json:"deficit"`           // up to Base
+	Pending      int64        `json:"pending,omitempty"` // told at the last look, behind Base
+	First        int64        `json:"first"`             // the first reading
 	Level        check.Level  `json:"level,omitempty"`
 }
 
@@ -103,6 +104,7 @@ func (a *Acked) Entry(run string, e history.Entry) {
 	switch {
 	case e.Header != nil:
 		a.header = *e.Header
+	case e.Gap != nil && a.mem.Has && a.mem.Run == run && e.Gap.At <= a.mem.BaseAt: // the sum has begun anew behind it
 	case e.Gap != nil:
 		a.lost = "lines of the history were lost"
 	case e.End != nil:
@@ -217,7 +219,7 @@ func (a *Acked) begin(r reading) Opinion {
 		o.From = a.mem.Wall
 	}
 	a.lost, a.suspect = "", nil
-	a.base(r, 0, 0)
+	a.base(r, 0, a.mem.Pending)
 	if a.mem.Deficit != 0 {
 		o.State, o.Text = Broken, "what it lacked before is still lacking, as far as can be told"
 		o.Breaches = []Breach{a.breach("")}
@@ -231,6 +233,7 @@ func (a *Acked) base(r reading, acknowledged, deficit int64) {
 	a.mem.Has, a.mem.Run, a.mem.Base, a.mem.BaseFrom, a.mem.BaseAt, a.mem.Wall = true, a.run, r.Value, r.before.At, r.after.At, r.at
 	a.mem.Acknowledged += acknowledged
 	a.mem.Deficit += deficit
+	a.mem.Pending = 0
 	from := r.after.At.Add(-contextFor)
 	a.ops = slices.DeleteFunc(a.ops, func(op *lock.Op) bool { return overOp(op) < from })
 	a.ends = slices.DeleteFunc(a.ends, func(e check.End) bool { return e.At < from })

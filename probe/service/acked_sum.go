@@ -26,8 +26,11 @@ func (a *Acked) compare(r reading) Opinion {
 
 // moveOn makes the reading the one from which steps are summed, if nothing was under way at it.
 func (a *Acked) moveOn(r reading, o weighed) Opinion {
-	if o.bounded && a.clean(r) {
+	switch {
+	case o.bounded && a.clean(r):
 		a.base(r, o.acknowledged, o.lacks)
+	case o.bounded:
+		a.mem.Pending = o.lacks
 	}
 	return o.Opinion
 }
@@ -103,7 +106,7 @@ func (a *Acked) noBounds(r reading, c check.Counter) Opinion {
 	o := Opinion{State: Unknown, Value: fmt.Sprint(r.Value), Text: "not summed: " + why}
 	if a.vague++; a.vague >= mostVague && a.clean(r) {
 		o.Limit, o.From = "not summed, since "+why+": the sum goes on from a new reading", a.mem.Wall
-		a.base(r, 0, 0)
+		a.base(r, 0, a.mem.Pending)
 	}
 	return o
 }
@@ -149,7 +152,7 @@ func (a *Acked) input(r reading) check.Input {
 		switch {
 		case op.F >= r.after.At || op.F == 0, late[tx] && op.Tx != 0 && !op.Implicit:
 		case overOp(op) > a.mem.BaseFrom, op.R == 0, op.Tx != 0 && txs[tx], mine(terms, op.Term):
-			in.Ops = append(in.Ops, a.straddling(asOf(op, r)))
+			in.Ops = append(in.Ops, a.straddling(a.asOf(op, r)))
 		}
 	}
 	for _, e := range a.ends {
@@ -162,7 +165,7 @@ func (a *Acked) input(r reading) check.Input {
 
 // straddling has what was answered while the last reading was taken answered behind it: it may be in it or not.
 func (a *Acked) straddling(op *lock.Op) *lock.Op {
-	if op.Kind != lock.Write && op.Kind != lock.Commit || op.R == 0 || max(op.R, op.Z) <= a.mem.BaseFrom || max(op.R, op.Z) > a.mem.BaseAt {
+	if !a.moves(op) || op.R == 0 || max(op.R, op.Z) <= a.mem.BaseFrom || max(op.R, op.Z) > a.mem.BaseAt {
 		return op
 	}
 	own := *op
@@ -211,13 +214,26 @@ func (a *Acked) committedLater(r reading) map[[2]uint64]bool {
 	return late
 }
 
-// asOf is an op as it was known when the counter was read: what could have been in effect or not has no answer yet.
-func asOf(op *lock.Op, r reading) *lock.Op {
-	if op.Kind != lock.Write && op.Kind != lock.Commit || max(op.R, op.Z) <= r.before.At || op.Outcome == lock.Failed || op.Outcome == lock.RolledBack {
+// asOf is an op as it was known when the counter was read: what could have been in effect or not has no answer yet. What
+// leaves the counter alone, such as a claim at the read, has its answer: a step may be computed from that.
+func (a *Acked) asOf(op *lock.Op, r reading) *lock.Op {
+	if !a.moves(op) || max(op.R, op.Z) <= r.before.At || op.Outcome == lock.Failed || op.Outcome == lock.RolledBack {
 		return op
 	}
 	own := *op
 	own.R, own.D, own.Z, own.ReplySeq = 0, 0, 0, 0
 	own.Outcome, own.Rows, own.Row, own.Err = lock.Unknown, 0, nil, ""
 	return &own
+}
+
+// moves reports whether an op may change the counter, or settle that it was changed.
+func (a *Acked) moves(op *lock.Op) bool {
+	if op.Kind != lock.Write {
+		return op.Kind == lock.Commit
+	}
+	if op.SQL == nil || op.Verb != "UPDATE" || op.SQL.Opaque || len(op.SQL.Also) > 0 {
+		return true
+	}
+	return lock.TableName(op.SQL.Table) == lock.TableName(a.Invariant.Table) &&
+		slices.ContainsFunc(op.SQL.Set, func(s lock.Assign) bool { return s.Column == a.Invariant.Column })
 }
