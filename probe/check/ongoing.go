@@ -118,6 +118,9 @@ func (l *Live) Entry(at uint64, e history.Entry) {
 // Now is the latest instant that a line has told of.
 func (l *Live) Now() lock.Instant { return l.now }
 
+// Fresh is how many lines have come since the last Settle, of those that are kept.
+func (l *Live) Fresh() int { return len(l.lines) - l.known() }
+
 // Keeps lists the numbers of the lines that are still needed, ascending as they came.
 func (l *Live) Keeps() []uint64 {
 	out := make([]uint64, len(l.lines))

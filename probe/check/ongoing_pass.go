@@ -41,6 +41,7 @@ func (l *Live) pass(lines []line) *pass {
 	}
 	p.Judging = NewJudging(in.setup(), surveyOf(l.declared, ops))
 	p.Judging.window, p.Judging.kept = len(ops)+1, len(ops)+1
+	p.tallies = nil // the sums of counters are for the end of a run
 	for _, g := range in.Gaps {
 		p.Gap(g)
 	}

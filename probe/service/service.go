@@ -134,6 +134,8 @@ const (
 	judgeEvery = time.Second
 	lookAgain  = 100 * time.Millisecond // at looks that have to wait
 	share      = 4                      // how many times as long as it took to judge is waited
+	hurry      = 1 << 13                // lines that came meanwhile, with which it is waited as long as it took
+	mostFresh  = 1 << 15                // with so many no more are taken before they are judged: the source has to wait
 	flushAt    = 256 << 10
 )
 
@@ -161,7 +163,7 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return s.finish()
-		case m := <-messages:
+		case m := <-s.unless(messages):
 			err = s.locked(func() error { return s.take(m) })
 			s.queued.Add(-1)
 		case l := <-looks:
@@ -170,12 +172,39 @@ func (s *Service) Run(ctx context.Context) error {
 			err = s.locked(s.lookAtPending)
 		case <-judging.C:
 			err = s.settle()
-			judging.Reset(max(judgeEvery, share*s.took))
+			judging.Reset(s.pause())
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// fresh is how many lines wait to be judged.
+func (s *Service) fresh() int {
+	if s.judge == nil {
+		return 0
+	}
+	return s.judge.Fresh()
+}
+
+// unless is where lines come from, or nothing while too many wait to be judged.
+func (s *Service) unless(messages chan Message) chan Message {
+	if s.fresh() >= mostFresh {
+		return nil
+	}
+	return messages
+}
+
+// pause is how long to wait until lines are judged again: the less the more have come while others were judged.
+func (s *Service) pause() time.Duration {
+	switch fresh := s.fresh() + int(s.queued.Load()); {
+	case fresh >= mostFresh:
+		return 0
+	case fresh >= hurry:
+		return max(judgeEvery/4, s.took)
+	}
+	return max(judgeEvery, share*s.took)
 }
 
 func (s *Service) locked(do func() error) error {
