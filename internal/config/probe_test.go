@@ -119,3 +119,20 @@ func FuzzProbe(f *testing.F) {
 		}
 	})
 }
+
+// The files of the try-out in the README can be read, and speak of the same lock.
+func TestStagingExample(t *testing.T) {
+	t.Setenv("DATABASE_URL", "postgres://h/d")
+	t.Setenv("REDIS_URL", "redis://h")
+	daemon, err := Load("../../examples/staging/lockfaultd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe, err := LoadProbe("../../examples/staging/probe.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(daemon.Locks) != 1 || len(probe.Locks) != 1 || daemon.Locks[0].Key != probe.Locks[0].Key || len(daemon.Rules) != 0 {
+		t.Errorf("%+v and %+v", daemon.Locks, probe.Locks)
+	}
+}
