@@ -17,7 +17,7 @@ func (l *Ledger) attribute(op *Op) {
 	l.meet(op)
 	conn = l.conns[op.Session]
 	if t != nil && outer.Confidence >= 0.98 && len(outer.Also) == 0 && t.Open() && !slices.Contains(conn.used, t) {
-		conn.used = append(conn.used, t)
+		conn.used = append(slices.DeleteFunc(conn.used, func(o *Term) bool { return !o.Open() }), t)
 	}
 	if t != nil && outer.Sure() {
 		conn.last = t
