@@ -398,7 +398,7 @@ func (s *Service) opine(about About, o Opinion, at time.Time) error {
 	}
 	if o.State != Unknown {
 		for _, thing := range slices.Sorted(maps.Keys(open)) {
-			if !slices.ContainsFunc(o.Breaches, func(b Breach) bool { return b.Thing == thing }) {
+			if !slices.ContainsFunc(o.Breaches, func(b Breach) bool { return b.Thing == thing }) && !slices.Contains(o.Stays, thing) {
 				r.Whole = append(r.Whole, joinKey(about.Name, thing))
 				s.conf.Log.Info("it holds again", "invariant", about.Name, "thing", thing)
 			}

@@ -201,8 +201,11 @@ func (l *Leases) judge(now map[string]seen, whole bool, at time.Time) Opinion {
 	o := Opinion{State: Holds, Value: fmt.Sprintf("%d keys", len(now))}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		s := now[key]
-		if s.naked {
+		switch {
+		case s.naked:
 			o.Breaches = append(o.Breaches, l.naked(key, at))
+		case s.none: // at the first look it is not known whether it had none before
+			o.Stays = append(o.Stays, nakedThing(key))
 		}
 		if from, how := l.heldSince(key, at); l.Longest > 0 && at.Sub(from) > l.Longest {
 			o.Breaches = append(o.Breaches, l.tooLong(key, from, at, how))
@@ -210,6 +213,9 @@ func (l *Leases) judge(now map[string]seen, whole bool, at time.Time) Opinion {
 	}
 	if n := len(o.Breaches); n > 0 {
 		o.State, o.Text = Broken, fmt.Sprintf("%d of them", n)
+		for _, b := range o.Breaches[min(n, mostBroke):] {
+			o.Stays = append(o.Stays, b.Thing)
+		}
 		o.Breaches = o.Breaches[:min(n, mostBroke)]
 	}
 	if !whole {
@@ -256,10 +262,12 @@ func (l *Leases) heldSince(key string, now time.Time) (time.Time, string) {
 	return l.mem.Since[key].At, "each look since then found it held by the same grant"
 }
 
+func nakedThing(key string) string { return "no lifetime: " + key }
+
 func (l *Leases) naked(key string, at time.Time) Breach {
 	proof := fmt.Sprintf("Let L be %s, whose keys must always have a lifetime. However at two looks and for %v after the second, at %s, L had none, and its value was the same: "+
 		"whoever sets the lifetime by a command of its own would have done so by then. If its holder dies, L is held for ever.", key, longNaked, stamp(at))
-	return Breach{Thing: "no lifetime: " + key, Code: "LF304", Name: "no-expiry", Class: check.Hazard, Level: check.Proven, Lock: key, Proof: proof}
+	return Breach{Thing: nakedThing(key), Code: "LF304", Name: "no-expiry", Class: check.Hazard, Level: check.Proven, Lock: key, Proof: proof}
 }
 
 func (l *Leases) tooLong(key string, from, at time.Time, how string) Breach {

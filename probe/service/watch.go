@@ -39,6 +39,7 @@ type Opinion struct {
 	Value    string    // what was read
 	Text     string    // what that means, or why it cannot be told
 	Breaches []Breach  // what does not hold; with State Broken
+	Stays    []string  // things of which no more is known than before: an episode of theirs goes on
 	Figures  *Figures  // of a counter
 	Wait     bool      // it cannot be told yet: ask again
 	Limit    string    // something that will not be known any more
