@@ -40,8 +40,11 @@ const (
 	heartbeat     = 15 * time.Second
 )
 
-// slower is why a stream has a gap.
-const slower = "the consumer was slower than the traffic"
+// Why a stream has a gap: what had gone before the consumer came, and what went while it was served.
+const (
+	forgotten = "no longer kept when the consumer came"
+	slower    = "the consumer was slower than the traffic"
+)
 
 // events serves a stream to each that asks.
 type events struct {
@@ -66,9 +69,12 @@ func (nobody) Lost(uint64)   {}
 
 func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, err := e.start(r)
-	if err != nil {
+	switch {
+	case err != nil:
 		reply(w, http.StatusBadRequest, refused{err.Error()})
 		return
+	case r.Method == http.MethodHead:
+		return // it is told nothing, and would take a place for as long as its connection lives
 	}
 	select {
 	case e.places <- struct{}{}:
@@ -80,7 +86,10 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.tally.Consumers(1)
 	defer e.tally.Consumers(-1)
-	c := &consumer{events: e, w: w, rc: http.NewResponseController(w), form: formOf(r), at: from, types: typesOf(r)}
+	c := &consumer{events: e, w: w, rc: http.NewResponseController(w), form: formOf(r), at: from, came: from, types: typesOf(r)}
+	if from == 0 {
+		c.came = e.stream.End()
+	}
 	c.serve(r)
 }
 
@@ -126,6 +135,7 @@ type consumer struct {
 	rc    *http.ResponseController
 	form  form
 	at    uint64 // the number of the line that it is to have next
+	came  uint64 // the number of the first line that was written when it was there, or that it knows it is owed
 	types map[string]bool
 	out   bytes.Buffer // for the next write
 }
@@ -167,8 +177,12 @@ func (c *consumer) fill() <-chan struct{} {
 	lines, next, lost, more := c.stream.Read(from, linesAtOnce)
 	if lost > 0 {
 		from += lost
-		c.tally.Lost(lost)
-		gap := fmt.Appendf(nil, `{"type":"gap","at":%d,"lost":%d,"why":%q}`, c.stream.At(from), lost, slower)
+		why := forgotten
+		if late := from - min(from, max(c.came, from-lost)); late > 0 {
+			c.tally.Lost(late)
+			why = slower
+		}
+		gap := fmt.Appendf(nil, `{"type":"gap","at":%d,"lost":%d,"why":%q}`, c.stream.At(from), lost, why)
 		c.form.event(&c.out, c.id(from-1), "gap", gap)
 	}
 	for i, line := range lines {

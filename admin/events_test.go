@@ -75,7 +75,7 @@ func TestEvents(t *testing.T) {
 `},
 		{name: "some are gone", room: 25, query: "types=op", want: `
 {"id":"RUN-0","event":{"type":"header","schema":"1.1"}}
-{"id":"RUN-2","event":{"type":"gap","at":3,"lost":2,"why":"the consumer was slower than the traffic"}}
+{"id":"RUN-2","event":{"type":"gap","at":3,"lost":2,"why":"no longer kept when the consumer came"}}
 `},
 		{name: "some are gone since", room: 25, query: "from=RUN-1", want: `
 {"id":"RUN-2","event":{"type":"gap","at":3,"lost":1,"why":"the consumer was slower than the traffic"}}
@@ -387,4 +387,16 @@ func TestOnlySoManyConsumers(t *testing.T) {
 		}
 		h.close(t)
 	})
+}
+
+// A HEAD is told nothing and takes no place.
+func TestEventsHead(t *testing.T) {
+	h := Events(toldOf(1000, `{"type":"header"}`), nil) // which goes on
+	for range MostConsumers + 1 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("HEAD", "/v1/events", nil))
+		if w.Code != 200 || w.Body.Len() != 0 {
+			t.Fatal(w.Code, w.Body)
+		}
+	}
 }
