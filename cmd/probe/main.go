@@ -26,6 +26,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// version is set by the linker.
+var version = "dev"
+
 func main() { os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
 
 // run is main with its surroundings as arguments; it returns the exit status.

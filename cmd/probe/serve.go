@@ -109,7 +109,7 @@ type watched struct {
 
 // watchesOf makes what a config says. It connects to nobody.
 func watchesOf(conf *config.Probe) (*watched, error) {
-	w := &watched{conf: service.Config{Declared: conf.Locks}}
+	w := &watched{conf: service.Config{Declared: conf.Locks, Version: version}}
 	var clock service.Clock
 	switch {
 	case conf.Admin != "":
