@@ -97,8 +97,11 @@ func (s *Store) open() (kept Kept, err error) {
 	if s.lock, err = os.OpenFile(s.path(lockFile), os.O_CREATE|os.O_RDWR, 0o640); err != nil {
 		return kept, fmt.Errorf("open state: %w", err)
 	}
-	if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	switch err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
 		return kept, fmt.Errorf("lock %s: %w", s.dir, ErrTaken)
+	case err != nil:
+		return kept, fmt.Errorf("lock %s: %w", s.dir, err)
 	}
 	if err := s.sweep(); err != nil {
 		return kept, err
@@ -294,11 +297,25 @@ func (s *Store) replace(name string, write func(*os.File) error) error {
 			err = os.Rename(f.Name(), s.path(name))
 		}
 	}
+	if err == nil && s.failed == nil {
+		err = s.settleFolder()
+	}
 	f.Close()
 	if err != nil {
 		return s.fail(fmt.Errorf("replace %s: %w", name, err))
 	}
 	return s.failed
+}
+
+// settleFolder has the folder's names on the disk: without that a rename may be lost with the power, though what was
+// written after it is not.
+func (s *Store) settleFolder() error {
+	folder, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
 }
 
 func (s *Store) may(what string, n int) (int, error) {
