@@ -167,7 +167,6 @@ type Op struct {
 	Span     Span          // what ends the holding beside a Release
 	FenceKey string        // key of the counter, of a Fence or an acquire script that issues one
 	Fence    int64         // number issued in the reply; see HasFence
-	HasFence bool
 
 	// Postgres.
 	SQL       *Statement // Read and Write; nil otherwise
@@ -175,6 +174,7 @@ type Op struct {
 	Snapshot  bool       // the transaction reads as of its first statement (REPEATABLE READ, SERIALIZABLE)
 	Implicit  bool       // the transaction is the statement's (or the pipeline's) own
 	Savepoint bool       // a Rollback TO: only part of the transaction is undone
+	HasFence  bool       // a fence was issued. It stands here since an Op is to take no more than 512 bytes
 	Since     uint64     // a Rollback TO that was Done: it undoes the transaction's ops whose Seq is not less; 0: not known which
 	Tables    []string   // Commit: tables written in the transaction
 	Rows      int64      // rows affected, or returned
