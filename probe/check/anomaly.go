@@ -14,39 +14,33 @@ import (
 func (c *kase) anomalies() {
 	for _, r := range c.results {
 		if len(r.on) == 0 {
-			c.anomaliesIn(r, &r.with, 0, nil)
+			c.anomaliesIn(r, &r.with, nil)
 			continue
 		}
-		carried, on := c.carry, r.on // and not the case: what waits for the end must not hold what is in view
-		all := func() bool {
-			return !slices.ContainsFunc(on, func(column columnOf) bool { return carried.dependent(column, true) != yes })
-		}
-		c.anomaliesIn(r, &r.with, 1, func() bool { return !all() })
-		c.anomaliesIn(r, &r.within, 2, all)
+		c.anomaliesIn(r, &r.with, &premise{r.on, true})
+		c.anomaliesIn(r, &r.within, &premise{r.on, false})
 	}
 }
 
-func (c *kase) anomaliesIn(r *clustered, t *showing, on int, unless func() bool) {
-	if unless == nil {
-		c.cycleWrites(r.scene, t)
-	}
+func (c *kase) anomaliesIn(r *clustered, t *showing, on *premise) {
+	c.cycleWrites(r.scene, t, on)
 	if t.rowsMay > 0 && !r.told {
-		c.anomaly("LF104", r, t.row, extent{t.rows == t.orders, t.sureRows == t.orders}, t, on, unless)
+		c.anomaly("LF104", r, t.row, extent{t.rows == t.orders, t.sureRows == t.orders}, t, on)
 	}
 	if t.manyMay > 0 {
-		c.anomaly("LF106", r, t.across, extent{t.many == t.orders, t.sureMany == t.orders}, t, on, unless)
+		c.anomaly("LF106", r, t.across, extent{t.many == t.orders, t.sureMany == t.orders}, t, on)
 	}
 }
 
-// A cycleID tells cycles apart: by code, premise (0: none) and sections. Those that stood
-// between the sections of another cluster are of both.
+// A cycleID tells cycles apart: by code, premise and sections. Those that stood between
+// the sections of another cluster are of both.
 type cycleID struct {
-	code     string
-	on       int
-	sections string
+	code           string
+	may, dependent bool // whether it rests on a premise, and on which
+	sections       string
 }
 
-func (s *scene) idOf(code string, on int, cycle []link) cycleID {
+func (s *scene) idOf(code string, on *premise, cycle []link) cycleID {
 	var ids []string
 	for _, l := range cycle {
 		sec := s.cluster.sections[l.from]
@@ -57,11 +51,11 @@ func (s *scene) idOf(code string, on int, cycle []link) cycleID {
 		}
 	}
 	slices.Sort(ids)
-	return cycleID{code, on, strings.Join(slices.Compact(ids), " ")}
+	return cycleID{code, on != nil, on != nil && on.dependent, strings.Join(slices.Compact(ids), " ")}
 }
 
 // anomaly makes a verdict of a cycle, if there is none that is as sure.
-func (c *kase) anomaly(code string, r *clustered, cycle []link, in extent, t *showing, on int, unless func() bool) {
+func (c *kase) anomaly(code string, r *clustered, cycle []link, in extent, t *showing, on *premise) {
 	s := r.scene
 	v := Verdict{Code: code, Level: s.level(r, t, in), Table: s.cells[cycle[0].cell].table}
 	apart := code == "LF106" && !c.underOneLock(s, cycle)
@@ -93,7 +87,8 @@ func (c *kase) anomaly(code string, r *clustered, cycle []link, in extent, t *sh
 		}
 	}
 	f := c.emit(of, with(v, p), cited...)
-	if f.unless = unless; len(c.cycles) < mostFound {
+	c.onlyIf(f, on)
+	if len(c.cycles) < mostFound {
 		c.cycles[id] = f
 	}
 }
@@ -117,15 +112,15 @@ func inWhichOrders(code string, level Level, every bool, t *showing) string {
 }
 
 // cycleWrites notes that the writes of the sections that are in a cycle in some order
-// are part of one, or may be.
-func (c *kase) cycleWrites(s *scene, t *showing) {
+// are part of one, or may be, on a premise.
+func (c *kase) cycleWrites(s *scene, t *showing, on *premise) {
 	for n, sec := range s.cluster.sections {
 		if !t.in[n] {
 			continue
 		}
 		for _, w := range sec.writes {
 			if w.state == accepted {
-				c.cycle(w, nil)
+				c.cycle(w, on)
 			}
 		}
 	}

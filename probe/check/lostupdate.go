@@ -10,15 +10,29 @@ import (
 )
 
 // A premise is what a finding rests on that only the whole history tells: that
-// writes of the column are proven to depend on reads of it, or that they are not.
+// writes of each of the columns are proven to depend on reads of it, or that those of
+// one are not.
 type premise struct {
-	column    columnOf
+	columns   []columnOf
 	dependent bool
 }
 
 // holds reports whether the premise turned out to be true.
 func (c *carry) holds(p *premise) bool {
-	return p == nil || (c.dependent(p.column, true) == yes) == p.dependent
+	return p == nil || p.dependent != slices.ContainsFunc(p.columns, func(k columnOf) bool { return c.dependent(k, true) != yes })
+}
+
+// is reports whether two premises are the same.
+func (p *premise) is(o *premise) bool {
+	return p == o || p != nil && o != nil && p.dependent == o.dependent && slices.Equal(p.columns, o.columns)
+}
+
+// onlyIf keeps a finding from being told unless the premise turns out to be true. It is of
+// the carry: what waits for the end must not hold what is in view.
+func (c *carry) onlyIf(f *finding, on *premise) {
+	if on != nil {
+		f.unless = func() bool { return !c.holds(on) }
+	}
 }
 
 // lostUpdates finds LF104, one verdict for each term to blame.
@@ -38,8 +52,8 @@ func (c *kase) lostUpdates() {
 		case no:
 			c.lostIn(copies, nil)
 		default:
-			c.lostIn(list, &premise{column, true})
-			c.lostIn(copies, &premise{column, false})
+			c.lostIn(list, &premise{[]columnOf{column}, true})
+			c.lostIn(copies, &premise{[]columnOf{column}, false})
 		}
 	}
 }
@@ -229,11 +243,7 @@ func (c *kase) lostUpdate(k cell, group []pair, on *premise) {
 	if y.read != nil {
 		cited = append(cited, y.read.op, c.firstOf(y.read))
 	}
-	f := c.emit(x.term.Lock, v, cited...)
-	if on != nil {
-		carried := c.carry
-		f.unless = func() bool { return !carried.holds(on) }
-	}
+	c.onlyIf(c.emit(x.term.Lock, v, cited...), on)
 }
 
 // heldBySession returns the grant of a lock that a session holds: without it, nothing says that
@@ -247,7 +257,7 @@ func heldBySession(t *lock.Term) *lock.Op {
 
 // cycle notes that a write is part of a cycle, on a premise.
 func (c *kase) cycle(w *write, on *premise) {
-	if !slices.Contains(c.cycled[w], on) {
+	if !slices.ContainsFunc(c.cycled[w], on.is) {
 		c.cycled[w] = append(c.cycled[w], on)
 	}
 }

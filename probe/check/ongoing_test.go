@@ -146,16 +146,7 @@ func sameWhileItGoesOn(t interface {
 // comes to what it comes to at once: nothing is lost, and nothing told twice.
 func TestLiveFindsWhatTheWholeDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := simulate(rapid.Uint64().Draw(t, "seed"), simConfig{
-			workers:  rapid.IntRange(1, 4).Draw(t, "workers"),
-			sections: rapid.IntRange(5, 40).Draw(t, "sections"),
-			lease:    500 * time.Millisecond,
-			fenced:   rapid.SampledFrom([]string{"0", "1", "claim"}).Draw(t, "fenced"),
-			broken:   rapid.SampledFrom([]string{"", "", "no-nx", "blind-del"}).Draw(t, "broken"),
-			pauses:   rapid.SampledFrom([]float64{0, 0.01, 0.05}).Draw(t, "pauses"),
-			pause:    time.Duration(rapid.IntRange(1, 800).Draw(t, "pause")) * time.Millisecond,
-			latency:  rapid.SampledFrom([]time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 15 * time.Millisecond}).Draw(t, "latency"),
-		})
+		s := simulate(rapid.Uint64().Draw(t, "seed"), drawnSim(t, 5, 40, 0, 0.01, 0.05))
 		every := rapid.IntRange(20, 200).Draw(t, "every")
 		sameWhileItGoesOn(t, s.input(), func(*Live) {}, func(n int) (bool, bool) { return n%every == 0, n%(3*every) == 1 })
 	})

@@ -320,16 +320,7 @@ func count(r Result, code string, level Level) (n int) {
 func TestSimulatedRunsAreJudgedRight(t *testing.T) {
 	var lost, proven, rejected int
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := simConfig{
-			workers:  rapid.IntRange(1, 4).Draw(t, "workers"),
-			sections: rapid.IntRange(1, 25).Draw(t, "sections"),
-			lease:    500 * time.Millisecond,
-			fenced:   rapid.SampledFrom([]string{"0", "1", "claim"}).Draw(t, "fenced"),
-			broken:   rapid.SampledFrom([]string{"", "", "no-nx", "blind-del"}).Draw(t, "broken"),
-			pauses:   rapid.SampledFrom([]float64{0, 0.02, 0.1, 0.3}).Draw(t, "pauses"),
-			pause:    time.Duration(rapid.IntRange(1, 800).Draw(t, "pause")) * time.Millisecond,
-			latency:  rapid.SampledFrom([]time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 15 * time.Millisecond}).Draw(t, "latency"),
-		}
+		cfg := drawnSim(t, 1, 25, 0, 0.02, 0.1, 0.3)
 		s := simulate(rapid.Uint64().Draw(t, "seed"), cfg)
 		r := Judge(s.input())
 		if again := Judge(s.recorded(t)); !reflect.DeepEqual(again, r) {

@@ -55,7 +55,7 @@ func (c *kase) unprovenWrite(t *lock.Term, w *write) {
 func (c *kase) unprovenColumn(table, column string, w *write) *unprovenColumn {
 	on := c.cycled[w]
 	for _, u := range c.unproved {
-		if u.Table == table && u.Column == column && slices.EqualFunc(u.on, on, func(a, b *premise) bool { return *a == *b }) {
+		if u.Table == table && u.Column == column && slices.EqualFunc(u.on, on, (*premise).is) {
 			return u
 		}
 	}
