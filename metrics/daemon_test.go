@@ -193,15 +193,15 @@ func TestTheLowestMarginIsOfLate(t *testing.T) {
 	section(1, 1_000, 4000)
 	section(2, 20_000, 2000)
 	section(3, 30_000, 3000)
-	s.wants(`lease_margin_min_seconds{lock="k"} 2`, "lease_margin_min")
+	s.wants(`lease_margin_min_seconds{lock="*"} 2`, "lease_margin_min")
 	section(4, 200_000, 3000)
-	s.wants(`lease_margin_min_seconds{lock="k"} 2`, "lease_margin_min")
+	s.wants(`lease_margin_min_seconds{lock="*"} 2`, "lease_margin_min")
 	s.now = ms(340_000)
-	s.wants(`lease_margin_min_seconds{lock="k"} 3`, "lease_margin_min")
+	s.wants(`lease_margin_min_seconds{lock="*"} 3`, "lease_margin_min")
 	s.now = ms(600_000)
 	s.wants("", "lease_margin_min")
 	section(5, 700_000, 5000)
-	s.wants(`lease_margin_min_seconds{lock="k"} 5`, "lease_margin_min")
+	s.wants(`lease_margin_min_seconds{lock="*"} 5`, "lease_margin_min")
 }
 
 // What a fence, or another guard, refuses on the wire, and what only looks like it.
@@ -278,7 +278,7 @@ event_consumers 1
 event_lines_lost_total 7
 forward_seconds_sum{protocol="pg"} 0.001
 frozen 1
-grants_total{lock="user:*:lock"} 1
+grants_total{lock="user:*"} 1
 history_lines_total 99
 history_lost_total 4
 injections_total{effect="freeze",outcome="refused",rule="pause"} 1
@@ -287,7 +287,7 @@ ops_total{kind="acquire",outcome="granted",protocol="redis"} 1
 ops_total{kind="acquire",outcome="refused",protocol="redis"} 1
 ops_total{kind="commit",outcome="pending",protocol="pg"} 1
 ops_total{kind="read",outcome="done",protocol="pg"} 1
-refusals_total{lock="user:*:lock"} 1
+refusals_total{lock="user:*"} 1
 rules_armed 5`, "blind", "connections", "event", "forward_seconds_sum", "frozen", "grants", "history", "injections", "ops", "refusals", "rules")
 }
 
@@ -300,7 +300,7 @@ func TestCardinality(t *testing.T) {
 		func(n int) string { return fmt.Sprintf("job:%08x-0000-4000-8000-%012x", n, n) },
 		func(n int) string { return fmt.Sprintf("blob/%040x", uint64(n)*0x9e3779b97f4a7c15) },
 		func(n int) string {
-			return "word:" + strings.Map(func(r rune) rune { return r - '0' + 'k' }, fmt.Sprint(n))
+			return strings.Map(func(r rune) rune { return r - '0' + 'k' }, fmt.Sprint(n)) + ":lock"
 		},
 		func(n int) string { return string([]byte{0xff, byte(n), byte(n >> 8), 'x'}) },
 		func(n int) string { return strings.Repeat("long-", 200) + fmt.Sprint(n) },
@@ -330,7 +330,7 @@ func TestCardinality(t *testing.T) {
 	if len(values) > mostNames+2 || len(rules) > mostNames+1 || total != keys {
 		t.Errorf("%d values of lock and %d of rule, %d grants", len(values), len(rules), total)
 	}
-	for _, want := range []string{`lock="order:*"`, `lock="{user*}:lock"`, `lock="job:*"`, `lock="blob/*"`, `lock="other"`, `lock="the declared"`} {
+	for _, want := range []string{`lock="order:*"`, `lock="*"`, `lock="job:*"`, `lock="blob/*"`, `lock="other"`, `lock="the declared"`} {
 		if !values[want] {
 			t.Errorf("no %s among %v", want, values)
 		}
@@ -340,11 +340,15 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
+// Of a key that nobody declared only the word remains that it begins with.
 func TestShapes(t *testing.T) {
 	for key, want := range map[string]string{
-		"lock:counter": "lock:counter", "lock:42": "lock:*", "advisory:7:12": "advisory:*:*", "row:counter:9f0c2b6a41d3e857": "row:counter:*",
-		"cafe": "cafe", "v2:lock": "v*:lock", "a1b2": "*", "lock:6BA7B810-9DAD-11D1-80B4-00C04FD430C8:x": "lock:*:x", "": "",
-		"face:deadbeef7": "face:*",
+		"lock:alice@example.com": "lock:*", "lock:counter": "lock:*", "lock:42": "lock:*", "advisory:7:12": "advisory:*", "locks/alice": "locks/*",
+		"payment-run:alice/x": "payment-run:*", "/locks/alice": "/*", "v2:lock": "v*:*", "lock:6BA7B810-9DAD-11D1-80B4-00C04FD430C8:x": "lock:*",
+		"6ba7b810-9dad-11d1-80b4-00c04fd430c8:lock": "*:*", "face12:lock": "*:*",
+		"alice@example.com": "*", "alice@example.com:lock": "*", "{alice}:lock": "*", "Jürgen:lock": "*", "a b:lock": "*", "counter": "*", "a1b2": "*", "": "*",
+		strings.Repeat("long", longPrefix/4) + ":lock": "*", strings.Repeat("x", longPrefix-1) + ":y": strings.Repeat("x", longPrefix-1) + ":*",
+		"\xff:lock": "*",
 	} {
 		if got := shape(key); got != want {
 			t.Errorf("%q is %q, want %q", key, got, want)
@@ -362,7 +366,7 @@ func TestWhatIsNeverReleasedDoesNotPileUp(t *testing.T) {
 		t.Errorf("%d sections are kept in mind, in a line of %d", len(s.seen.open), len(s.seen.line))
 	}
 	s.play(release(mostSections+1000, mostSections+2000, mostSections+2001, lock.Done))
-	s.wants(`section_seconds_count{lock="once"} 1`, "section_seconds_count")
+	s.wants(`section_seconds_count{lock="*"} 1`, "section_seconds_count")
 	few := newScene(t)
 	few.play(grant(1, "k", 0, 1, time.Second), grant(2, "k", 700_000, 700_001, time.Second))
 	few.now = few.now.Add(time.Minute)
@@ -399,10 +403,10 @@ func TestScrapesLoseNothing(t *testing.T) {
 	}
 	close(stop)
 	scrapers.Wait()
-	s.wants(fmt.Sprintf(`grants_total{lock="k"} %[1]d
-lease_margin_seconds_count{lock="k"} %[1]d
+	s.wants(fmt.Sprintf(`grants_total{lock="*"} %[1]d
+lease_margin_seconds_count{lock="*"} %[1]d
 ops_total{kind="acquire",outcome="granted",protocol="redis"} %[1]d
 ops_total{kind="release",outcome="done",protocol="redis"} %[1]d
 ops_total{kind="write",outcome="done",protocol="pg"} %[1]d
-section_seconds_count{lock="k"} %[1]d`, each), "grants", "lease_margin_seconds_count", "ops", "section_seconds_count")
+section_seconds_count{lock="*"} %[1]d`, each), "grants", "lease_margin_seconds_count", "ops", "section_seconds_count")
 }

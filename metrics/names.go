@@ -37,7 +37,7 @@ func NewNames(named func(key string) string) *Names {
 	return &Names{named: named, known: map[string]bool{}, keys: map[string]string{}}
 }
 
-// Of returns the name of a lock: the one that it was declared by, or the shape of its key.
+// Of returns the name of a lock: the one that it was declared by, or how its key begins.
 func (n *Names) Of(key string) string {
 	n.mu.Lock()
 	name, ok := n.keys[key]
@@ -79,16 +79,20 @@ func (n *Names) Few(text string) string {
 	return text
 }
 
-// varying matches what tells one key from another of its kind: UUIDs, runs of hexadecimal digits among which there are decimal
+// longPrefix is how long the beginning of a key is at most that is taken for the word that all of its kind begin with.
+const longPrefix = 40
+
+// prefix matches such a word and what ends it. What has other characters is a hash tag, a name of somebody or worse.
+var prefix = regexp.MustCompile(`^[\w.-]*[:/]`)
+
+// varying matches what in a prefix tells one key from another: UUIDs, runs of hexadecimal digits among which there are decimal
 // ones, and numbers. Of what has a letter before or behind it only the digits go.
 var varying = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|\b[0-9a-fA-F]*[0-9][0-9a-fA-F]*\b|[0-9]+`)
 
-// shape returns a key with * for all that varies.
+// shape returns what of a key nobody has to keep to himself: how it begins. Who the lock is of comes behind that.
 func shape(key string) string {
-	if len(key) > 4*longName {
-		key = key[:4*longName]
-	}
-	return varying.ReplaceAllString(key, "*")
+	begin := prefix.FindString(key[:min(len(key), longPrefix)])
+	return varying.ReplaceAllString(begin, "*") + "*"
 }
 
 // clean makes a text one that a label can be.

@@ -38,10 +38,8 @@ func (d *daemon) armed() (n int) {
 
 // declaredAs is what the file calls the lock of a key, or else the pattern that declares it; "" where none does.
 func (s *setup) declaredAs(key string) string {
-	for _, n := range s.config.Names {
-		if !n.Lock.Ignore && n.Lock.Covers(key) {
-			return n.Name
-		}
+	if name := s.config.Names.Of(key); name != "" {
+		return name
 	}
 	for _, d := range s.decls {
 		if !d.Ignore && d.Covers(key) {

@@ -79,7 +79,7 @@ func TestSidecarTellsPrometheus(t *testing.T) {
 	for series, want := range map[string]float64{
 		`lockfaultd_injections_total{effect="stall",outcome="landed",rule="pause"}`: 1,
 		`lockfaultd_ops_total{kind="acquire",outcome="granted",protocol="redis"}`:   2,
-		`lockfaultd_grants_total{lock="lock*"}`:                                     2,
+		`lockfaultd_grants_total{lock="*"}`:                                         2,
 		`lockfaultd_connections`:                                                    0,
 		`lockfaultd_connections_total`:                                              1,
 		`lockfaultd_rules_armed`:                                                    1,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,12 +27,7 @@ func (d *daemon) glance() proxy.Snapshot {
 
 // nameOfLock is what the file calls a lock, or else its key.
 func (s *setup) nameOfLock(id lock.LockID) string {
-	for _, n := range s.config.Names {
-		if !n.Lock.Ignore && n.Lock.Covers(id.Key) {
-			return n.Name
-		}
-	}
-	return id.String()
+	return cmp.Or(s.config.Names.Of(id.Key), id.String())
 }
 
 func (s *setup) namesOf(ids []lock.LockID) []string {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"time"
 
@@ -109,7 +111,7 @@ type watched struct {
 
 // watchesOf makes what a config says. It connects to nobody.
 func watchesOf(conf *config.Probe) (*watched, error) {
-	w := &watched{conf: service.Config{Declared: conf.Locks, Version: version}}
+	w := &watched{conf: service.Config{Declared: conf.Locks, Named: namedBy(conf.Names), Version: version}}
 	var clock service.Clock
 	switch {
 	case conf.Admin != "":
@@ -127,6 +129,14 @@ func watchesOf(conf *config.Probe) (*watched, error) {
 		w.conf.Listen = append(w.conf.Listen, a.Entry)
 	}
 	return w, nil
+}
+
+// ofDB matches what a verdict says of a lock behind its key, where it is not in the first database.
+var ofDB = regexp.MustCompile(` db [0-9]+$`)
+
+// namedBy tells what a config calls a lock that a verdict names.
+func namedBy(names config.Names) func(string) string {
+	return func(id string) string { return cmp.Or(names.Of(id), names.Of(ofDB.ReplaceAllString(id, ""))) }
 }
 
 // bind gives the watches what the service knows of the history.

@@ -18,7 +18,7 @@ type Config struct {
 	Rules      []fault.Rule
 	Invariants []Invariant
 	Witness    string // one of Witnesses; "" where the file does not say
-	Names      []Name // of the locks, as the file has them
+	Names      Names  // of the locks
 
 	known locks
 	rules []*Error // where they stand
@@ -35,6 +35,19 @@ func (c *Config) Misfit(rule int, reason error) error {
 type Name struct {
 	Name string
 	Lock lock.Declaration
+}
+
+// Names are those of the locks, as a file has them.
+type Names []Name
+
+// Of is what the file calls the lock of a key; "" where it declares none.
+func (all Names) Of(key string) string {
+	for _, n := range all {
+		if !n.Lock.Ignore && n.Lock.Covers(key) {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // A Proxy is one way through the daemon. The addresses are HOST:PORT; Listen may be unix:PATH.
@@ -112,9 +125,8 @@ func (r *reader) config(c *Config, root ast.Node) {
 	}
 	locks := locks{}
 	for _, n := range r.items(m.get("locks")) {
-		all := locks.add(r, n)
-		c.Locks = append(c.Locks, all...)
-		c.Names = append(c.Names, Name{r.scalar(r.mapping(n, lockFields...).get("name")), all[0]})
+		all, name := locks.add(r, n)
+		c.Locks, c.Names = append(c.Locks, all...), append(c.Names, name)
 	}
 	c.known = locks
 	names := map[string]bool{}

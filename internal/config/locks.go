@@ -23,7 +23,7 @@ var lockFields = []string{"name", "key", "except", "ignore", "kind", "purpose", 
 
 // add reads one entry of locks. A lock is declared to guard correctness if it
 // says so, or says what it protects without saying otherwise.
-func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
+func (l locks) add(r *reader, n ast.Node) ([]lock.Declaration, Name) {
 	m := r.mapping(n, lockFields...)
 	name := r.need(m, "name")
 	d := lock.Declaration{Key: r.scalar(r.need(m, "key"))}
@@ -51,7 +51,7 @@ func (l locks) add(r *reader, n ast.Node) []lock.Declaration {
 		all[i].Declared = d.Purpose == "correctness" || d.Purpose == "" && all[i].Table != ""
 	}
 	l[r.scalar(name)] = entry
-	return all
+	return all, Name{r.scalar(name), all[0]}
 }
 
 // ignored reports whether an entry says that its keys are no locks, which leaves

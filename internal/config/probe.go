@@ -18,6 +18,7 @@ type Probe struct {
 	Admin      string // URL of the admin API of the daemon that is followed; "" where none is
 	History    string // folder of the histories that are followed instead
 	Locks      []lock.Declaration
+	Names      Names // of the locks
 	Invariants []Watched
 }
 
@@ -99,7 +100,8 @@ func (r *probeReader) probe(p *Probe, root ast.Node) {
 	r.redis = r.servers(m.get("redis"), "redis", "rediss")
 	r.locks = locks{}
 	for _, n := range r.items(m.get("locks")) {
-		p.Locks = append(p.Locks, r.locks.add(r.reader, n)...)
+		all, name := r.locks.add(r.reader, n)
+		p.Locks, p.Names = append(p.Locks, all...), append(p.Names, name)
 	}
 	if r.every = time.Second; m.get("every") != nil {
 		r.every = r.span(m.get("every"), 50*time.Millisecond)
