@@ -193,7 +193,10 @@ func (s *Service) settled(found check.Settlement) error {
 	if s.judge == nil {
 		return nil
 	}
-	return s.trim()
+	if err := s.trim(); err != nil {
+		return err
+	}
+	return s.save(false)
 }
 
 // plus adds up the numbers of facts.
@@ -347,6 +350,9 @@ func (s *Service) unseen(about About, l look) error {
 		of = about.Of[0]
 	}
 	s.changed = true
+	if of != about.Name {
+		s.gaps.end(about.Name, l.at, false) // why is known now
+	}
 	if s.gaps.open(of, l.err.Error(), l.at) {
 		s.conf.Log.Warn("an invariant cannot be read", "invariant", about.Name, "what", of, "why", l.err)
 	}
@@ -382,6 +388,7 @@ func (s *Service) opine(about About, o Opinion, at time.Time) error {
 	s.changed = true
 	s.opinions[about.Name] = opinion{o, at}
 	s.counts.opinion(about.Name, o)
+	s.gaps.end(about.Name, at, false)
 	if o.Limit != "" {
 		s.gaps.add(Gap{Of: about.Name, From: o.From, To: at, Why: o.Limit})
 	}

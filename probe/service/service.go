@@ -83,8 +83,27 @@ func New(conf Config, store *Store, kept Kept) (*Service, error) {
 	if err := s.remember(kept.State); err != nil {
 		return nil, err
 	}
+	s.absent(kept.State)
 	s.resume(kept)
 	return s, nil
+}
+
+// absent notes that watches which had looked before saw nothing while no probe ran. What the history has told meanwhile is
+// caught up, and is no gap.
+func (s *Service) absent(state State) {
+	from := state.Saved
+	if from.IsZero() {
+		return
+	}
+	if from.After(s.since) { // somebody has set the clock back
+		from = s.since
+	}
+	for _, w := range s.conf.Watches {
+		name := w.About().Name
+		if _, looked := state.Watches[name]; looked && s.gaps.open(name, "no probe ran", from) {
+			s.changed = true
+		}
+	}
 }
 
 // remember gives the watches what they had kept.
