@@ -22,7 +22,7 @@ func (s *Service) take(m Message) error {
 		return nil
 	case m.Down != "":
 		s.up.Store(false)
-		if s.gaps.open(s.conf.Source.Name(), m.Down, m.At) {
+		if s.gaps.open(Gap{Of: s.conf.Source.Name(), From: m.At, Why: m.Down}) {
 			if s.down = m.At; s.over {
 				s.down = m.At.Add(-outage) // no line comes late
 			}
@@ -77,7 +77,7 @@ func (s *Service) back(at time.Time, resumed bool) {
 		return
 	}
 	s.reached, s.down = false, time.Time{}
-	if gap := s.gaps.end(s.conf.Source.Name(), at, resumed); gap != nil {
+	if gap := s.gaps.end(s.conf.Source.Name(), "", at, resumed); gap != nil {
 		s.conf.Log.Info("the history is followed again", "source", s.conf.Source.Name(), "after", gap.To.Sub(gap.From).Round(time.Millisecond), "made_up", resumed)
 	}
 }
@@ -329,11 +329,9 @@ func (s *Service) looked(l look) error {
 	if l.err != nil {
 		return s.unseen(about, l)
 	}
-	for _, of := range about.Of {
-		if gap := s.gaps.end(of, l.at, false); gap != nil {
-			s.changed = true
-			s.conf.Log.Info("it can be seen again", "what", of, "after", gap.To.Sub(gap.From).Round(time.Millisecond))
-		}
+	if gap := s.gaps.ofWatch(about.Name); gap != nil {
+		gap.To, s.changed = l.at, true
+		s.conf.Log.Info("an invariant can be read again", "invariant", about.Name, "what", gap.Of, "after", gap.To.Sub(gap.From).Round(time.Millisecond))
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(p look) bool { return p.watch == l.watch && len(s.pending) > mostPending })
 	s.pending = append(s.pending, l)
@@ -350,10 +348,8 @@ func (s *Service) unseen(about About, l look) error {
 		of = about.Of[0]
 	}
 	s.changed = true
-	if of != about.Name {
-		s.gaps.end(about.Name, l.at, false) // why is known now
-	}
-	if s.gaps.open(of, l.err.Error(), l.at) {
+	s.gaps.end(about.Name, "", l.at, false) // why is known now
+	if s.gaps.open(Gap{Of: of, Invariant: about.Name, From: l.at, Why: l.err.Error()}) {
 		s.conf.Log.Warn("an invariant cannot be read", "invariant", about.Name, "what", of, "why", l.err)
 	}
 	s.opinions[about.Name] = opinion{Opinion{State: Unknown, Text: l.err.Error()}, l.at}
@@ -388,7 +384,7 @@ func (s *Service) opine(about About, o Opinion, at time.Time) error {
 	s.changed = true
 	s.opinions[about.Name] = opinion{o, at}
 	s.counts.opinion(about.Name, o)
-	s.gaps.end(about.Name, at, false)
+	s.gaps.end(about.Name, "", at, false)
 	if o.Limit != "" {
 		s.gaps.add(Gap{Of: about.Name, From: o.From, To: at, Why: o.Limit})
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lockfaultd/lockfaultd/live"
 )
 
 // gapsOf are the service's gaps of one name.
@@ -64,10 +66,70 @@ func TestAbsenceIsAGap(t *testing.T) {
 	}
 }
 
+// A watch that cannot read ends no gap of another that asks the same server, nor is its own ended by that; and the gaps that
+// go on are never pushed out by others.
+func TestGapsOfWatchesOfOneServer(t *testing.T) {
+	a, b := &named{mood{}, "a"}, &named{mood{}, "b"}
+	s, store := open(t, t.TempDir(), nil, a, b)
+	defer store.Close()
+	at := time.Now()
+	seen := func(l look) {
+		t.Helper()
+		at = at.Add(time.Second)
+		if l.at = at; l.err == nil {
+			l.judge = b.judge
+		}
+		if err := s.looked(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		seen(look{watch: 0, err: errors.New("no such column")})
+		seen(look{watch: 1})
+	}
+	if len(s.gaps.list) != 1 || !s.gaps.list[0].To.IsZero() || s.gaps.list[0].Invariant != "a" {
+		t.Fatalf("%+v", s.gaps.list)
+	}
+	if list := s.sources(); !slices.ContainsFunc(list, func(l live.Source) bool { return l.Name == "main" && l.Up }) {
+		t.Errorf("a server that b reads is shown as %+v", list)
+	}
+	for range mostGaps + 1 {
+		seen(look{watch: 1, err: errors.New("no answer")})
+		seen(look{watch: 1})
+	}
+	if len(s.gaps.list) != mostGaps || s.gaps.ofWatch("a") == nil || s.gaps.missed != mostGaps+2 {
+		t.Errorf("%d, the one that goes on is %v", len(s.gaps.list), s.gaps.ofWatch("a"))
+	}
+	seen(look{watch: 1, err: errors.New("no answer")})
+	if list := s.sources(); !slices.ContainsFunc(list, func(l live.Source) bool { return l.Name == "main" && !l.Up && l.Text != "" }) {
+		t.Errorf("a server that nobody reads is shown as %+v", list)
+	}
+}
+
+// A gap that goes on of what is not in the config any more is over when the probe is started again.
+func TestGapsOfNobodyEnd(t *testing.T) {
+	dir := t.TempDir()
+	s, store := open(t, dir, nil, &named{mood{}, "gone"}, &mood{})
+	for n := range 2 {
+		if err := s.looked(look{watch: n, at: time.Now(), err: errors.New("no answer")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.save(true); err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	s, store = open(t, dir, nil, &mood{})
+	defer store.Close()
+	if s.gaps.ofWatch("gone") != nil || s.gaps.ofWatch("mood") == nil {
+		t.Errorf("%+v", s.gaps.list)
+	}
+}
+
 // A named mood has another name.
 type named struct {
 	mood
 	name string
 }
 
-func (n *named) About() About { return About{Name: n.name, Kind: "zero"} }
+func (n *named) About() About { return About{Name: n.name, Kind: "zero", Of: []string{"main"}} }

@@ -182,10 +182,10 @@ func (s *Service) State() any {
 	}
 	for _, g := range slices.Backward(s.gaps.list) {
 		if len(snap.Unseen) < 20 {
-			snap.Unseen = append(snap.Unseen, live.Gap{At: g.From, To: g.To, Lost: g.Lost, Why: g.Of + ": " + g.Why})
+			snap.Unseen = append(snap.Unseen, live.Gap{At: g.From, To: g.To, Lost: g.Lost, Why: g.text()})
 		}
 		if g.To.IsZero() || now.Sub(g.To) < time.Minute {
-			snap.Marks = append(snap.Marks, live.Mark{At: g.From, To: g.To, Open: g.To.IsZero(), Kind: live.MarkGap, Text: g.Of + ": " + g.Why})
+			snap.Marks = append(snap.Marks, live.Mark{At: g.From, To: g.To, Open: g.To.IsZero(), Kind: live.MarkGap, Text: g.text()})
 		}
 	}
 	slices.SortFunc(snap.Marks, func(a, b live.Mark) int { return a.At.Compare(b.At) })
@@ -200,24 +200,38 @@ func (s *Service) State() any {
 }
 
 func (s *Service) sources() (list []live.Source) {
-	add := func(name, address string, up bool) {
-		if slices.ContainsFunc(list, func(l live.Source) bool { return l.Name == name }) {
-			return
-		}
-		l := live.Source{Name: name, Address: address, Up: up}
-		if gap := s.gaps.now(name); gap != nil {
+	if src := s.conf.Source; src != nil {
+		l := live.Source{Name: src.Name(), Up: s.up.Load()}
+		if gap := s.gaps.now(l.Name, ""); gap != nil {
 			l.Up, l.Text = false, gap.Why
 		}
 		list = append(list, l)
 	}
-	if src := s.conf.Source; src != nil {
-		add(src.Name(), "", s.up.Load())
-	}
 	for _, w := range s.conf.Watches {
 		for _, of := range w.About().Of {
-			_, looked := s.opinions[w.About().Name]
-			add(of, "", looked)
+			if !slices.ContainsFunc(list, func(l live.Source) bool { return l.Name == of }) {
+				list = append(list, s.server(of))
+			}
 		}
 	}
 	return list
+}
+
+// server is a server that invariants are asked of: it is reached if the last look of one of them has reached it.
+func (s *Service) server(of string) live.Source {
+	l := live.Source{Name: of}
+	for _, w := range s.conf.Watches {
+		about := w.About()
+		_, looked := s.opinions[about.Name]
+		if !looked || !slices.Contains(about.Of, of) {
+			continue
+		}
+		if gap := s.gaps.ofWatch(about.Name); gap == nil {
+			l.Up, l.Text = true, ""
+			break
+		} else if gap.Of == of {
+			l.Text = gap.Why
+		}
+	}
+	return l
 }

@@ -299,12 +299,15 @@ func TestLeases(t *testing.T) {
 	keys, _ := c.Keys(t.Context(), "lock:?").Result()
 	c.Del(t.Context(), append(keys, "lock:busy", "no")...)
 	polled(t, w)
+	longest := w.Longest
+	w.Longest = 0 // two looks may take longer
 	c.Set(t.Context(), "lock:9", "token", 0)
 	withinTwo(t, w, "LF304")
 	c.Set(t.Context(), "lock:9", "token", time.Minute)
 	if o := polled(t, w); o.State != Holds {
 		t.Fatalf("%+v", o)
 	}
+	w.Longest = longest
 	time.Sleep(w.Longest + 50*time.Millisecond)
 	withinTwo(t, w, "LF313")
 }

@@ -33,7 +33,7 @@ func newDescs() *descs {
 		up:           of("source_up", "Whether the history is followed."),
 		lines:        of("lines_total", "Lines of the history that were taken in."),
 		gaps:         of("gaps_total", "Stretches that could not be seen, since the state folder was begun."),
-		blind:        of("blind", "What cannot be seen now: sources, databases, invariants."),
+		blind:        of("blind", "What cannot be seen now: sources, invariants."),
 		bytes:        of("window_bytes", "Bytes of the lines that are kept for what goes on."),
 		ops:          of("window_ops", "Lines that are kept for what goes on."),
 		judging:      of("judging_seconds", "How long it took to judge, the last time."),

@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +74,7 @@ func New(conf Config, store *Store, kept Kept) (*Service, error) {
 	s := &Service{conf: conf, store: store, since: time.Now(), trimFrom: trimFrom, lines: history.NewDecoder(), episodes: map[string]map[string]string{}, locks: newLocks(), opinions: map[string]opinion{}}
 	s.counts.init()
 	s.gaps = gaps{kept.State.Gaps, kept.State.Missed}
+	s.gaps.endStrays(s.since, s.watches)
 	for _, why := range kept.Spoilt {
 		conf.Log.Warn("a part of the state cannot be read, and is left out", "where", why)
 		s.gaps.add(Gap{Of: "state", From: s.since, To: s.since, Why: why})
@@ -88,6 +91,14 @@ func New(conf Config, store *Store, kept Kept) (*Service, error) {
 	return s, nil
 }
 
+// watches reports whether a gap is of what is looked at.
+func (s *Service) watches(gap *Gap) bool {
+	if gap.Invariant == "" && s.conf.Source != nil && gap.Of == s.conf.Source.Name() {
+		return true
+	}
+	return slices.ContainsFunc(s.conf.Watches, func(w Watch) bool { return w.About().Name == cmp.Or(gap.Invariant, gap.Of) })
+}
+
 // absent notes that watches which had looked before saw nothing while no probe ran. What the history has told meanwhile is
 // caught up, and is no gap.
 func (s *Service) absent(state State) {
@@ -100,7 +111,7 @@ func (s *Service) absent(state State) {
 	}
 	for _, w := range s.conf.Watches {
 		name := w.About().Name
-		if _, looked := state.Watches[name]; looked && s.gaps.open(name, "no probe ran", from) {
+		if _, looked := state.Watches[name]; looked && s.gaps.open(Gap{Of: name, From: from, Why: "no probe ran"}) {
 			s.changed = true
 		}
 	}
