@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/history"
@@ -27,14 +26,12 @@ func openFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, usagef("--out: cannot make the folder: %v", err)
 	}
-	f, err := os.Open(dir)
-	if err != nil {
+	f, err := history.Take(dir)
+	switch {
+	case errors.Is(err, history.ErrTaken):
+		return nil, usagef("--out %s: %v; expected a folder that is free", dir, err)
+	case err != nil:
 		return nil, usagef("--out: cannot open the folder: %v", err)
-	}
-	// A file system that knows no locks is used without one.
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		f.Close()
-		return nil, usagef("--out %s: another lockfaultd writes its history there; expected a folder that is free", dir)
 	}
 	return &folder{dir, f}, nil
 }

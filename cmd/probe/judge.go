@@ -80,10 +80,13 @@ func judge(c *cli.Context) (judged, error) {
 	if err != nil {
 		return judged{}, usageError{err}
 	}
+	grows := history.Grows(path)
 	j := judged{accepted: known}
 	j.result, err = check.Draw(j.source(path, typed), declared, func(header []check.Invariant) []check.Invariant {
 		all := merge(header, named)
-		if url := c.String("database"); url != "" {
+		if url := c.String("database"); grows {
+			j.unread = noEnds(all)
+		} else if url != "" {
 			j.unread = readEnds(c.Context, url, all)
 		}
 		return all
@@ -234,6 +237,17 @@ func merge(header, named []check.Invariant) []check.Invariant {
 		}
 	}
 	return header
+}
+
+// noEnds says of invariants why they are not read while a daemon goes on writing the
+// history: what is read then is of more, or of less, than the history has.
+func noEnds(invariants []check.Invariant) (unread []string) {
+	for _, inv := range invariants {
+		if !inv.HasEnd {
+			unread = append(unread, fmt.Sprintf("%s %q: its lockfaultd still writes this history, and may have forwarded more than stands there: end it first, or have probe serve watch it", inv.Kind, inv.Query))
+		}
+	}
+	return unread
 }
 
 // readEnds puts where the invariants stand now in their place, and returns
