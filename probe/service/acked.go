@@ -222,7 +222,7 @@ func (a *Acked) begin(r reading) Opinion {
 	a.base(r, 0, a.mem.Pending)
 	if a.mem.Deficit != 0 {
 		o.State, o.Text = Broken, "what it lacked before is still lacking, as far as can be told"
-		o.Breaches = []Breach{a.breach("")}
+		o.Breaches = []Breach{a.breach("When it was last summed, " + lacking(a.mem.Deficit) + ".")}
 	}
 	o.Figures = a.figures(r.Value, 0, 0, 0)
 	return o

@@ -54,28 +54,41 @@ func (a *Acked) weigh(r reading) weighed {
 	}
 	a.vague = 0
 	low, high := c.Acknowledged+c.UnknownLow-c.Change, c.Acknowledged+c.UnknownHigh-c.Change
-	before := a.mem.Deficit
 	if c.Epochs > 0 { // it was set anew: what it lacked before is no matter
-		before, a.mem.Acknowledged, a.mem.First, a.mem.Deficit = 0, 0, c.Start, 0
+		a.mem.Acknowledged, a.mem.First, a.mem.Deficit, a.mem.Pending = 0, c.Start, 0, 0
 	}
+	before, told := a.mem.Deficit, a.mem.Deficit+a.mem.Pending
 	lacks := outside(before+low, before+high)
-	o := Opinion{State: Holds, Value: fmt.Sprint(r.Value), Figures: a.figures(r.Value, c.Acknowledged, c.Unknown, lacks)}
+	o := weighed{bounded: true, acknowledged: c.Acknowledged, lacks: outside(low, high)}
+	o.Opinion = Opinion{State: Holds, Value: fmt.Sprint(r.Value), Figures: a.figures(r.Value, c.Acknowledged, c.Unknown, lacks)}
 	o.Text = fmt.Sprintf("%d and what was acknowledged since, %d, is expected%s", a.mem.First, o.Figures.Acknowledged, modulo(c))
-	if lacks != 0 {
-		proof := ""
-		for _, v := range result.Verdicts {
-			if v.Code == "LF403" {
-				proof, a.mem.Level = v.Proof, v.Level
-			}
-		}
-		o.State = Broken
-		o.Text = fmt.Sprintf("it lacks %d of what was acknowledged%s", lacks, modulo(c))
-		if lacks < 0 {
-			o.Text = fmt.Sprintf("it has %d more than what was acknowledged%s", -lacks, modulo(c))
-		}
-		o.Breaches = []Breach{a.breachOf(lacks, r, proof)}
+	switch {
+	case lacks != 0:
+		o.State, o.Text = Broken, lacking(lacks)+modulo(c)
+		o.Breaches = []Breach{a.breachOf(lacks, r, c, a.proofIn(result))}
+	case told != 0 && before+low <= told && told <= before+high: // no end of it, then
+		o.State, o.Text, o.lacks, o.Figures.Deficit = Unknown, "as before "+lacking(told)+", or nothing"+modulo(c), a.mem.Pending, told
 	}
-	return weighed{o, true, c.Acknowledged, outside(low, high)}
+	return o
+}
+
+// lacking says what a counter lacks, or has too much.
+func lacking(n int64) string {
+	if n < 0 {
+		return fmt.Sprintf("it has %d more than what was acknowledged", -n)
+	}
+	return fmt.Sprintf("it lacks %d of what was acknowledged", n)
+}
+
+// proofIn returns the proof that the counter is not what was acknowledged since it was read last, "" if there is none, and
+// keeps in mind how sure that is.
+func (a *Acked) proofIn(result check.Result) (proof string) {
+	for _, v := range result.Verdicts {
+		if v.Code == "LF403" {
+			proof, a.mem.Level = v.Proof, v.Level
+		}
+	}
+	return proof
 }
 
 // outside returns how far 0 lies outside an interval, with the sign of what is nearest; 0: it is inside.
@@ -116,13 +129,15 @@ func (a *Acked) figures(value, acknowledged int64, unknown int64, deficit int64)
 }
 
 // breachOf is that the counter is not what was acknowledged.
-func (a *Acked) breachOf(lacks int64, r reading, proof string) Breach {
+func (a *Acked) breachOf(lacks int64, r reading, c check.Counter, proof string) Breach {
 	b := a.breach(fmt.Sprintf(" It was read between %.3f ms and %.3f ms of the daemon's clock, at %s.", millis(r.before.At), millis(r.after.At), stamp(r.at)))
-	if b.Count = int(max(lacks, -lacks)); proof != "" {
-		b.Proof = proof + b.Proof
-	} else {
-		b.Proof = fmt.Sprintf("Let S be what was acknowledged since the first reading, which was %d. However the counter is not that and S, but %d.", a.mem.First, r.Value) + b.Proof
+	b.Count = int(max(lacks, -lacks))
+	if proof == "" {
+		sum := a.mem.Acknowledged + c.Acknowledged
+		proof = fmt.Sprintf("Let S be the sum of the steps that were acknowledged since the first reading, which was %d: %d%s. Then the counter should be %d. However it was read as %d: %s.",
+			a.mem.First, sum, modulo(c), a.mem.First+sum, r.Value, lacking(lacks))
 	}
+	b.Proof = proof + b.Proof
 	return b
 }
 

@@ -89,3 +89,30 @@ func TestAckedKeepsWhatItTold(t *testing.T) {
 		t.Errorf("behind a gap: %s %s (%s)", o.State, o.Text, o.Limit)
 	}
 }
+
+// What was told to be lacking is not whole again because a write that was under way may make up for it.
+func TestAckedIsNotWholeForAWriteUnderWay(t *testing.T) {
+	c := &claims{at: 1_000_000, a: &Acked{Invariant: check.Invariant{Name: "counter", Query: "SELECT value FROM counter WHERE id = 1", Table: "counter", Column: "value"},
+		CaughtUp: func(lock.Instant, time.Time) bool { return true }}}
+	c.section(1)
+	c.look(1, c.at-100_000, c.at-50_000)
+	c.section(2)
+	c.look(1, c.at-100_000, c.at-50_000)
+	if o := c.look(1, c.at-100_000, c.at-50_000); o.State != Broken {
+		t.Fatalf("read as 1: %s %s", o.State, o.Text)
+	}
+	from := c.at
+	c.section(3)
+	if o := c.look(2, from, c.at); o.State != Unknown || o.Figures.Deficit != 1 {
+		t.Errorf("read as 2 while 3 was written: %s %s %+v", o.State, o.Text, o.Figures)
+	}
+	if o := c.look(1, from, c.at); o.State != Broken {
+		t.Errorf("read as 1 while 3 was written: %s %s", o.State, o.Text)
+	}
+	if o := c.look(2, from, c.at); o.State != Unknown || o.Figures.Deficit != 1 {
+		t.Errorf("read as 2 while 3 was written, once more: %s %s %+v", o.State, o.Text, o.Figures)
+	}
+	if o := c.look(3, c.at-100_000, c.at-50_000); o.State != Holds {
+		t.Errorf("mended: %s %s", o.State, o.Text)
+	}
+}
