@@ -14,6 +14,7 @@ import (
 var (
 	ErrFixed     = errors.New("the rules of this run cannot be changed")
 	ErrScheduled = errors.New("a schedule is repeated, which says all that happens: its rules cannot be changed")
+	ErrOver      = errors.New("the run is about to end: no rule acts any more, and nothing is frozen")
 )
 
 // ErrNoActor says that no process with a connection has a label.
@@ -34,6 +35,8 @@ func (e *Engine) changes() error {
 		return ErrFixed
 	case e.book != nil && e.book.Repeats():
 		return ErrScheduled
+	case e.over:
+		return ErrOver
 	}
 	return nil
 }

@@ -41,6 +41,20 @@ func TestFixedRulesStay(t *testing.T) {
 	}
 }
 
+// Once a run is about to end nothing is frozen by hand, which nobody would thaw in time, and no rule comes.
+func TestNothingBeginsAtTheEnd(t *testing.T) {
+	e := altering(t, "stall-before", "write=1s")
+	c := e.Open(1, owner("a"))
+	e.Request(c, grant(1, "k"), true, 1)
+	e.Disarm(2)
+	if _, err := e.Freeze("A1", fault.ScopeProcess, time.Second, 3); !errors.Is(err, ErrOver) || !e.Idle() {
+		t.Errorf("a freeze: %v, idle %t", err, e.Idle())
+	}
+	if err := e.Alter(func(p *fault.Plan) error { return p.Disarm("rule-1") }); !errors.Is(err, ErrOver) {
+		t.Errorf("a change: %v", err)
+	}
+}
+
 // A rule's time is over when it is, whether something comes by or not.
 func TestArmingEndsInTime(t *testing.T) {
 	e := altering(t, "stall-before", "write=1s")

@@ -128,7 +128,7 @@ func (a *Actor) anyConn() *conn {
 func (e *Engine) Disarm(now lock.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rules = false
+	e.rules, e.over = false, true
 	e.letAllGo(tooSoon, atEnd, now)
 	for _, g := range e.baselines {
 		if g != nil {

@@ -22,6 +22,7 @@ type Engine struct {
 	plan   *fault.Plan
 	rules  bool // there are some, or may be: the plan is asked
 	alters bool // rules may come and go, and somebody looks on
+	over   bool // Disarm was called
 
 	conns  map[uint64]*conn
 	actors map[string]*Actor

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/admin"
+	"github.com/lockfaultd/lockfaultd/fault"
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/live"
+	"github.com/lockfaultd/lockfaultd/proxy"
 )
 
 // An api is that of a daemon that runs.
@@ -181,4 +184,13 @@ func TestRulesComeByTheAPI(t *testing.T) {
 	a.ask("GET", "/", "", 200, nil)
 	a.ask("POST", "/v1/freeze", `{"actor":"nobody","for":"1s"}`, 404, nil)
 	a.ask("POST", "/v1/thaw", `{}`, 200, nil)
+}
+
+// What cannot be done now is a conflict to who asks the API for it.
+func TestConflicts(t *testing.T) {
+	for _, err := range []error{proxy.ErrFixed, proxy.ErrScheduled, proxy.ErrOver, fault.ErrTaken, errKept} {
+		if !errors.Is(refusing(err), admin.ErrConflict) {
+			t.Errorf("%v is none", err)
+		}
+	}
 }

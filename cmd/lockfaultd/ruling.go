@@ -54,7 +54,7 @@ func refusing(err error) error {
 	switch {
 	case errors.Is(err, fault.ErrUnknown), errors.Is(err, proxy.ErrNoActor):
 		return apiError{err, admin.ErrUnknown}
-	case errors.Is(err, fault.ErrTaken), errors.Is(err, proxy.ErrFixed), errors.Is(err, proxy.ErrScheduled), errors.Is(err, errKept):
+	case errors.Is(err, fault.ErrTaken), errors.Is(err, proxy.ErrFixed), errors.Is(err, proxy.ErrScheduled), errors.Is(err, proxy.ErrOver), errors.Is(err, errKept):
 		return apiError{err, admin.ErrConflict}
 	}
 	return err
