@@ -48,7 +48,9 @@ func (e *Engine) Alter(change func(p *fault.Plan) error) error {
 	if err := e.changes(); err != nil {
 		return err
 	}
+	e.forgetSignals() // a rule may be off since its time or its number was over
 	err := change(e.plan)
+	e.forgetSignals()
 	e.kick() // there may be another deadline
 	return err
 }

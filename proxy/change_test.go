@@ -95,6 +95,43 @@ func TestStopForgetsSignals(t *testing.T) {
 	}
 }
 
+// A signal is kept for as long as a rule is armed that waits for it.
+func TestAKeptSignalGoesWithItsRule(t *testing.T) {
+	const rule = "write=until:signal:go"
+	forever := func(p *fault.Plan) error { return p.Arm("rule-1", fault.Arming{}, 30) }
+	off := func(p *fault.Plan) error { return p.Disarm("rule-1") }
+	for name, tt := range map[string]struct {
+		rules   []string
+		changes []func(p *fault.Plan) error
+		kept    bool
+	}{
+		"nothing":         {[]string{rule}, nil, true},
+		"armed anew":      {[]string{rule}, []func(*fault.Plan) error{forever}, true},
+		"off":             {[]string{rule}, []func(*fault.Plan) error{off}, false},
+		"off and on":      {[]string{rule}, []func(*fault.Plan) error{off, forever}, false},
+		"removed":         {[]string{rule}, []func(*fault.Plan) error{func(p *fault.Plan) error { return p.Remove("rule-1") }}, false},
+		"another waits":   {[]string{rule, "DEL=until:signal:go"}, []func(*fault.Plan) error{off}, true},
+		"its time was up": {[]string{rule}, []func(*fault.Plan) error{func(p *fault.Plan) error { return p.Arm("rule-1", fault.Arming{For: 10}, 10) }, nil, forever}, false},
+	} {
+		var flags []string
+		for _, r := range tt.rules {
+			flags = append(flags, "stall-before", r)
+		}
+		e := altering(t, flags...)
+		e.Signal("go", 1)
+		for _, change := range tt.changes {
+			if change == nil {
+				e.Advance(25)
+			} else if err := e.Alter(change); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if _, kept := e.Waiting("go"); kept != tt.kept {
+			t.Errorf("%s: kept %t", name, kept)
+		}
+	}
+}
+
 // A gate that is shut hears its signal although its rule is disarmed meanwhile.
 func TestDisarmedGateHears(t *testing.T) {
 	e := altering(t, "stall-before", "UPDATE=until:signal:go")

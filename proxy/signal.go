@@ -55,6 +55,19 @@ func (e *Engine) Waiting(name string) (gates int, kept bool) {
 	return gates, e.signals[name]
 }
 
+// forgetSignals drops those that were kept for rules which are gone or off; e.mu is held.
+func (e *Engine) forgetSignals() {
+	if len(e.signals) == 0 {
+		return
+	}
+	names := e.plan.Signals()
+	for name := range e.signals {
+		if !slices.Contains(names, name) {
+			delete(e.signals, name)
+		}
+	}
+}
+
 // signalled gives a new gate the signals that were kept for it; e.mu is held.
 func (e *Engine) signalled(in *injection) {
 	for name := range e.signals {
