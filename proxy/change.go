@@ -107,17 +107,18 @@ func (h *ByHand) Begun(ctx context.Context) (lock.Instant, error) {
 	return h.in.ends, nil
 }
 
-// Thaw lets go the process of a label, or every one that is frozen if that is empty, and returns how many. One that
-// is about to be frozen is let go as soon as it is.
+// Thaw lets go the process of a label, or every one that is frozen if that is empty, and returns how many freezes that ends.
+// One that is about to be frozen is let go as soon as it is. What was frozen with its cgroup is let go with that.
 func (e *Engine) Thaw(label string, now lock.Instant) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a := e.labelled()[label]; label != "" && (a == nil || len(a.conns) == 0 && a.held == nil) {
+	a := e.labelled()[label]
+	if label != "" && (a == nil || len(a.conns) == 0 && a.held == nil) {
 		return 0, ErrNoActor
 	}
 	n := 0
 	for _, in := range e.freezes() {
-		if label == "" || in.actor.Label == label {
+		if label == "" || in.freezes(a) {
 			e.cutShort(in, thawed, now)
 			n++
 		}

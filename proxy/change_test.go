@@ -132,6 +132,34 @@ func TestAKeptSignalGoesWithItsRule(t *testing.T) {
 	}
 }
 
+// group is who has a connection, with the control group of its process.
+func group(key, cgroup string) Peer {
+	p := owner(key)
+	p.Owner.Cgroup = cgroup
+	return p
+}
+
+// A process that is frozen with its cgroup is thawed by its own label; another one's is not.
+func TestThawOfAProcessInAFrozenCgroup(t *testing.T) {
+	for label, want := range map[string]int{"A1": 1, "A2": 1, "A3": 0, "A4": 0, "": 1} {
+		e := altering(t)
+		for n, p := range []Peer{group("a", "/g"), group("b", "/g"), group("c", "/h"), owner("d")} {
+			session := uint64(n + 1)
+			op := grant(session, "k")
+			e.Request(e.Open(session, p), op, true, 1)
+		}
+		if _, err := e.Freeze("A1", fault.ScopeCgroup, time.Second, 2); err != nil {
+			t.Fatal(err)
+		}
+		e.Frozen(theFreeze(t, e), nil, nil, 3)
+		n, err := e.Thaw(label, 4)
+		orders, _ := e.Take()
+		if err != nil || n != want || len(orders) != want {
+			t.Errorf("thaw of %q: %d, %v, orders %+v", label, n, err, orders)
+		}
+	}
+}
+
 // A gate that is shut hears its signal although its rule is disarmed meanwhile.
 func TestDisarmedGateHears(t *testing.T) {
 	e := altering(t, "stall-before", "UPDATE=until:signal:go")
