@@ -118,8 +118,7 @@ func (e *Engine) Thaw(label string, now lock.Instant) (int, error) {
 	}
 	n := 0
 	for _, in := range e.freezes() {
-		if label == "" || in.freezes(a) {
-			e.cutShort(in, thawed, now)
+		if (label == "" || in.freezes(a)) && e.cutShort(in, thawed, now) {
 			n++
 		}
 	}
@@ -147,10 +146,9 @@ func (e *Engine) Stop(now lock.Instant) (rules, held int) {
 			rules++
 		}
 	}
-	held = len(e.active)
 	e.plan.DisarmAll()
 	clear(e.signals)
-	e.letAllGo(stopped, atStop, now)
+	held = e.letAllGo(stopped, atStop, now)
 	e.kick()
 	return rules, held
 }

@@ -160,6 +160,34 @@ func TestThawOfAProcessInAFrozenCgroup(t *testing.T) {
 	}
 }
 
+// What is thawed or let go already is not counted once more by who asks for it again, whether the freeze was confirmed or not.
+func TestWhatEndsAlreadyIsNotCounted(t *testing.T) {
+	for _, confirmed := range []bool{true, false} {
+		e := altering(t, "stall-before", "DEL=1s")
+		c, other := e.Open(1, owner("a")), e.Open(2, owner("b"))
+		e.Request(c, grant(1, "k"), true, 1)
+		if g, _ := e.Request(other, &lock.Op{Session: 2, Proto: lock.Redis, Kind: lock.Release, Verb: "DEL", Key: "k"}, true, 2); g == nil {
+			t.Fatal("nothing is held")
+		}
+		if _, err := e.Freeze("A1", fault.ScopeProcess, time.Second, 3); err != nil {
+			t.Fatal(err)
+		}
+		if in := theFreeze(t, e); confirmed {
+			e.Frozen(in, nil, nil, 4)
+		}
+		for _, want := range []int{1, 0} {
+			if n, err := e.Thaw("", 5); n != want || err != nil {
+				t.Errorf("confirmed %t: thawed %d, %v, want %d", confirmed, n, err, want)
+			}
+		}
+		for _, want := range []int{1, 0} { // the stall
+			if _, n := e.Stop(6); n != want {
+				t.Errorf("confirmed %t: let go %d, want %d", confirmed, n, want)
+			}
+		}
+	}
+}
+
 // A gate that is shut hears its signal although its rule is disarmed meanwhile.
 func TestDisarmedGateHears(t *testing.T) {
 	e := altering(t, "stall-before", "UPDATE=until:signal:go")

@@ -138,22 +138,23 @@ func (e *Engine) Disarm(now lock.Instant) {
 	e.kick()
 }
 
-// letAllGo ends what goes on before its time, in the order in which it began.
-func (e *Engine) letAllGo(why, turns string, now lock.Instant) {
+// letAllGo ends what goes on before its time, in the order in which it began. It returns how many that were.
+func (e *Engine) letAllGo(why, turns string, now lock.Instant) (n int) {
 	e.unsettle(turns, now, func(*settling) bool { return true })
 	for _, in := range slices.Clone(e.active) {
-		e.cutShort(in, why, now)
+		if e.cutShort(in, why, now) {
+			n++
+		}
 	}
+	return n
 }
 
-// cutShort ends an injection before its time, unless it cannot be taken back or ends already.
-func (e *Engine) cutShort(in *injection, why string, now lock.Instant) {
-	switch {
-	case in.gate.cut != nil, in.ordered:
-		return
-	case in.early == "":
-		in.early = why
+// cutShort ends an injection before its time, and reports whether it did: not where it cannot be taken back, or ends already.
+func (e *Engine) cutShort(in *injection, why string, now lock.Instant) bool {
+	if in.gate.cut != nil || in.ordered || in.early != "" {
+		return false
 	}
+	in.early = why
 	switch {
 	case in.deed != nil:
 		e.callOff(in, now)
@@ -167,4 +168,5 @@ func (e *Engine) cutShort(in *injection, why string, now lock.Instant) {
 	default:
 		e.letGo(in, now)
 	}
+	return true
 }
