@@ -22,6 +22,7 @@ type Tick struct {
 
 // A Clock tells the time of the daemon whose history is followed.
 type Clock interface {
+	Name() string // whose it is, as the source is called
 	Tick(ctx context.Context) (Tick, error)
 }
 
@@ -150,7 +151,7 @@ func (a *Acked) Look(ctx context.Context) (func() Opinion, error) {
 		return nil, err
 	}
 	if r.at = time.Now(); r.before.Run != r.after.Run {
-		return nil, errors.New("the daemon was started anew while the counter was read")
+		return nil, unreached{a.Clock.Name(), errors.New("the daemon was started anew while the counter was read")}
 	}
 	select {
 	case <-time.After(inFlight + inFlight/2):
@@ -170,7 +171,7 @@ const inFlight = 100 * time.Millisecond
 func (a *Acked) tick(ctx context.Context) (Tick, error) {
 	t, err := a.Clock.Tick(ctx)
 	if err != nil {
-		return t, fmt.Errorf("ask for the daemon's clock: %w", err)
+		return t, unreached{a.Clock.Name(), fmt.Errorf("ask for the daemon's clock: %w", err)}
 	}
 	a.latest.Store(&ticked{t, time.Now()})
 	return t, nil

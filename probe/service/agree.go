@@ -92,12 +92,21 @@ func (a *Agrees) apart(ctx context.Context) (x, y value, err error) {
 			return err
 		})
 		if err != nil {
-			return x, y, fmt.Errorf("read %q: %w", side.Query, err)
+			return x, y, a.failed(side, err)
 		}
 	}
 	x, y = got[2], got[1]
 	x.moved = got[0] != got[2]
 	return x, y, nil
+}
+
+// failed says of which of the two databases an error is.
+func (a *Agrees) failed(side Side, err error) error {
+	err = fmt.Errorf("read %q: %w", side.Query, err)
+	if side == a.B && len(a.Is.Of) > 1 {
+		return unreached{a.Is.Of[1], err}
+	}
+	return err
 }
 
 // judge compares. What was not read as of one moment has to differ in the same way twice.

@@ -343,11 +343,11 @@ const mostPending = 256
 
 // unseen notes that a watch saw nothing.
 func (s *Service) unseen(about About, l look) error {
-	of := about.Name
-	if len(about.Of) > 0 {
-		of = about.Of[0]
-	}
+	of := about.failedAt(l.err)
 	s.changed = true
+	if gap := s.gaps.ofWatch(about.Name); gap != nil && gap.Of != of {
+		gap.To = l.at
+	}
 	s.gaps.end(about.Name, "", l.at, false) // why is known now
 	if s.gaps.open(Gap{Of: of, Invariant: about.Name, From: l.at, Why: l.err.Error()}) {
 		s.conf.Log.Warn("an invariant cannot be read", "invariant", about.Name, "what", of, "why", l.err)

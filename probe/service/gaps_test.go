@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -105,6 +106,55 @@ func TestGapsOfWatchesOfOneServer(t *testing.T) {
 		t.Errorf("a server that nobody reads is shown as %+v", list)
 	}
 }
+
+// A look that says which of its servers it did not reach has the gap filed under that, and nothing that a watch sees ends the
+// gap of the history: lines may be missing though the daemon answers.
+func TestGapsOfSeveralServers(t *testing.T) {
+	w := &Acked{Is: About{Name: "n", Of: []string{"main", Stream{URL: "http://daemon"}.Name()}}, Clock: silent{}}
+	s, store := open(t, t.TempDir(), nil, w)
+	defer store.Close()
+	_, failed := w.Look(t.Context())
+	for _, tt := range []struct {
+		err error
+		of  string
+	}{{failed, "http://daemon"}, {failed, "http://daemon"}, {errors.New("no answer"), "main"}, {failed, "http://daemon"}} {
+		if err := s.looked(look{at: time.Now(), err: tt.err}); err != nil {
+			t.Fatal(err)
+		}
+		if gap := s.gaps.ofWatch("n"); gap == nil || gap.Of != tt.of {
+			t.Fatalf("after %v: %+v", tt.err, s.gaps.list)
+		}
+	}
+	if len(s.gaps.list) != 3 || s.server("main").Text != "not known: http://daemon was not reached" {
+		t.Errorf("%+v; %+v", s.gaps.list, s.server("main"))
+	}
+
+	if err := s.take(Message{At: time.Now(), Down: "the stream broke"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.looked(look{at: time.Now(), judge: (&mood{}).judge}); err != nil {
+		t.Fatal(err)
+	}
+	if s.gaps.now("http://daemon", "") == nil || s.gaps.ofWatch("n") != nil {
+		t.Errorf("%+v", s.gaps.list)
+	}
+}
+
+// A sum of two databases says which of them does not answer.
+func TestSumSaysWhichDatabase(t *testing.T) {
+	a := &Agrees{Is: About{Name: "n", Of: []string{"main", "other"}}, A: Side{"SELECT 1", &Database{}}, B: Side{"SELECT 1", &Database{}}}
+	for side, want := range map[Side]string{a.A: "main", a.B: "other"} {
+		if of := a.Is.failedAt(a.failed(side, errors.New("no answer"))); of != want {
+			t.Errorf("%s, want %s", of, want)
+		}
+	}
+}
+
+// A silent clock does not answer.
+type silent struct{}
+
+func (silent) Name() string                       { return Stream{URL: "http://daemon"}.Name() }
+func (silent) Tick(context.Context) (Tick, error) { return Tick{}, errors.New("no answer") }
 
 // A gap that goes on of what is not in the config any more is over when the probe is started again.
 func TestGapsOfNobodyEnd(t *testing.T) {

@@ -231,6 +231,8 @@ func (s *Service) server(of string) live.Source {
 			break
 		} else if gap.Of == of {
 			l.Text = gap.Why
+		} else if l.Text == "" {
+			l.Text = "not known: " + gap.Of + " was not reached"
 		}
 	}
 	return l

@@ -241,6 +241,7 @@ func TestIssuedFence(t *testing.T) {
 	if o := polled(t, w); o.State != Unknown {
 		t.Fatalf("%+v", o)
 	}
+	c.Incr(t.Context(), "fence:c") // those below may not have begun by the first look
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for range 4 {
@@ -321,6 +322,8 @@ type ticking struct {
 }
 
 func (k *ticking) now() lock.Instant { return lock.Instant(time.Since(k.begun)) + 1 }
+
+func (k *ticking) Name() string { return "daemon" }
 
 func (k *ticking) Tick(context.Context) (Tick, error) { return Tick{Run: "run", At: k.now()}, nil }
 

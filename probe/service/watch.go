@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/probe/check"
@@ -73,6 +74,27 @@ type look struct {
 	at    time.Time
 	judge func() Opinion
 	err   error
+}
+
+// An unreached is an error of a look that says which of those that the watch asks it was of. Others are of the first.
+type unreached struct {
+	of  string
+	err error
+}
+
+func (u unreached) Error() string { return u.err.Error() }
+func (u unreached) Unwrap() error { return u.err }
+
+// failedAt is what a look did not reach.
+func (a About) failedAt(err error) string {
+	var at unreached
+	switch {
+	case errors.As(err, &at):
+		return at.of
+	case len(a.Of) > 0:
+		return a.Of[0]
+	}
+	return a.Name
 }
 
 // lookLimit bounds one look.
