@@ -333,9 +333,22 @@ func (s *Service) looked(l look) error {
 		gap.To, s.changed = l.at, true
 		s.conf.Log.Info("an invariant can be read again", "invariant", about.Name, "what", gap.Of, "after", gap.To.Sub(gap.From).Round(time.Millisecond))
 	}
-	s.pending = slices.DeleteFunc(s.pending, func(p look) bool { return p.watch == l.watch && len(s.pending) > mostPending })
+	if len(s.pending) >= mostPending {
+		s.dropOldest(l.watch)
+	}
 	s.pending = append(s.pending, l)
 	return s.lookAtPending()
+}
+
+// dropOldest makes room among the looks that wait: the watch's first, or else that of another one, is never judged. That is a
+// gap up to the next one that is.
+func (s *Service) dropOldest(watch int) {
+	n := max(0, slices.IndexFunc(s.pending, func(p look) bool { return p.watch == watch }))
+	name := s.conf.Watches[s.pending[n].watch].About().Name
+	if s.gaps.open(Gap{Of: name, From: s.pending[n].at, Why: "too many looks wait to be judged: the oldest were dropped"}) {
+		s.conf.Log.Warn("too many looks wait to be judged: the oldest are dropped", "invariant", name)
+	}
+	s.pending, s.changed = slices.Delete(s.pending, n, n+1), true
 }
 
 // mostPending is how many looks may wait to be judged.

@@ -156,6 +156,34 @@ type silent struct{}
 func (silent) Name() string                       { return Stream{URL: "http://daemon"}.Name() }
 func (silent) Tick(context.Context) (Tick, error) { return Tick{}, errors.New("no answer") }
 
+// Of too many looks that wait only the oldest are dropped, and that is a gap, up to the first that is judged.
+func TestLooksThatAreDroppedAreAGap(t *testing.T) {
+	s, store := open(t, t.TempDir(), nil, &mood{})
+	defer store.Close()
+	begun, judged, waits := time.Now(), 0, true
+	for n := range mostPending + 3 {
+		err := s.looked(look{at: begun.Add(time.Duration(n) * time.Second), judge: func() Opinion {
+			if !waits {
+				judged++
+			}
+			return Opinion{State: Holds, Wait: waits}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g := s.gaps.list; len(g) != 1 || !g[0].From.Equal(begun) || !g[0].To.IsZero() || len(s.pending) != mostPending {
+		t.Fatalf("%d wait, %+v", len(s.pending), g)
+	}
+	waits = false
+	if err := s.lookAtPending(); err != nil {
+		t.Fatal(err)
+	}
+	if g := s.gaps.list[0]; judged != mostPending || !g.To.Equal(begun.Add(3*time.Second)) {
+		t.Errorf("%d were judged, %+v", judged, g)
+	}
+}
+
 // A gap that goes on of what is not in the config any more is over when the probe is started again.
 func TestGapsOfNobodyEnd(t *testing.T) {
 	dir := t.TempDir()
