@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/lockfaultd/lockfaultd/lock"
 )
@@ -229,11 +230,24 @@ func (f *Follower) leave(h Header) {
 	if f.run == "" || f.run == h.run() {
 		return
 	}
-	if f.file == nil {
+	if f.file == nil || f.removed() {
 		f.gap(f.next, lock.Never, runGone)
 	} else if len(f.torn) > 0 && f.at >= f.next {
 		f.gap(f.at, lock.Never, cutOff)
 	}
+}
+
+// removed reports whether parts behind the open one may have been removed unread: it has been, and the oldest go first.
+func (f *Follower) removed() bool {
+	if f.header.Part == 0 {
+		return false // it is all of its run
+	}
+	own, err := f.file.Stat()
+	if err != nil {
+		return true
+	}
+	s, ok := own.Sys().(*syscall.Stat_t)
+	return ok && s.Nlink == 0
 }
 
 // enter begins with a file.

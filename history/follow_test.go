@@ -192,6 +192,48 @@ func TestFollowTellsWhatIsGone(t *testing.T) {
 	wants(t, behind, "gap(aaaa:45 lost 1 by the end) bbbb:0-0 gap(bbbb:22 lost 22 by 23000) bbbb:23-30")
 }
 
+// What was left of a run is gone with the part that is open, when all of the run was removed before the next was seen.
+func TestFollowTellsThatTheRestOfARunIsGone(t *testing.T) {
+	for _, tt := range []struct {
+		size       int64
+		more, next int
+		want       string
+	}{
+		{400, 45, 30, "aaaa:6-8 gap(aaaa:9 lost 1 by the end) bbbb:0-0 gap(bbbb:22 lost 22 by 23000) bbbb:23-30"},
+		{400, 45, 3, "aaaa:6-8 gap(aaaa:43 lost 35 by 44000) aaaa:44-50 bbbb:0-3"}, // its last part is there still
+		{0, 45, 30, "aaaa:6-50 bbbb:0-30"}, // its only file has been read to its end
+	} {
+		dir := t.TempDir()
+		w := writingTo(t, dir, "aaaa", began, tt.size, Keep{Files: 1}).lines(5)
+		f := Follow(dir)
+		defer f.Close()
+		wants(t, f, "aaaa:0-5")
+		w.lines(tt.more).end()
+		writingTo(t, dir, "bbbb", began.Add(time.Minute), tt.size, Keep{Files: 1}).lines(tt.next).end()
+		if tt.size == 0 {
+			removeOf(t, dir, "aaaa")
+		}
+		wants(t, f, tt.want)
+	}
+}
+
+// removeOf removes the files of a run.
+func removeOf(t *testing.T, dir, run string) {
+	t.Helper()
+	files, err := list(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range files {
+		if c.header.run() != run {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, c.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The last line of a daemon that was killed is cut off. It is no line, and a gap once it is clear that its rest will
 // not come.
 func TestFollowWaitsForTheRestOfALine(t *testing.T) {
