@@ -23,6 +23,12 @@ func parse(text string) (*pgx.ConnConfig, error) {
 	return pgx.ParseConfig(text)
 }
 
+// CheckURL returns what is wrong with a URL of Postgres, or a connection string of libpq.
+func CheckURL(text string) error {
+	_, err := parse(text)
+	return err
+}
+
 var (
 	keyword       = regexp.MustCompile(`^\s*\w+\s*=`)
 	errUnreadable = errors.New("the URL cannot be read, expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %23 for a # in a password and the like")

@@ -27,7 +27,7 @@ const readLimit = 30 * time.Second
 func judgeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "history", Usage: "`FILE` that lockfaultd wrote, or its folder; it may as well be the argument"},
-		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where the invariants stand now"},
+		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where those invariants stand now whose end is not in the history"},
 		&cli.StringSliceFlag{Name: "counter", Usage: "`SQL` of a number that must move by what was acknowledged; repeatable"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "`SQL` of a fence, which must only rise; repeatable"},
 		&cli.StringSliceFlag{Name: "monotone", Usage: "`SQL` of a number that must never fall, by whatever it moves; repeatable"},
@@ -79,6 +79,9 @@ func judge(c *cli.Context) (judged, error) {
 	path, typed, err := historyOf(c)
 	if err != nil {
 		return judged{}, usageError{err}
+	}
+	if err := probe.CheckURL(c.String("database")); err != nil {
+		return judged{}, usageError{fmt.Errorf("--database: %w", err)}
 	}
 	grows := history.Grows(path)
 	j := judged{accepted: known}
@@ -250,13 +253,16 @@ func noEnds(invariants []check.Invariant) (unread []string) {
 	return unread
 }
 
-// readEnds puts where the invariants stand now in their place, and returns
-// those that could not be read, with the reason.
+// readEnds puts where the invariants stand now in their place, but for those that were
+// read at the end of the run, and returns those that could not be read, with the reason.
 func readEnds(ctx context.Context, url string, invariants []check.Invariant) (unread []string) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	for i := range invariants {
 		inv := &invariants[i]
+		if inv.HasEnd {
+			continue
+		}
 		value, exists, err := probe.ReadInvariant(ctx, url, *inv)
 		inv.End, inv.HasEnd = value, exists && err == nil
 		switch {

@@ -15,11 +15,12 @@ import (
 // lock around a counter that began at 7, and whose query answers END.
 //
 //	clean   one after the other, and nobody is late
+//	ended   the same, and the counter was read as 9 at the end of the run
 //	paused  the same, with an injection that ended no lease
 //	lost    the first is frozen past its lease and overwrites the second's work
 func record(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
-		ts.Fatalf("usage: record clean|paused|lost FILE END")
+		ts.Fatalf("usage: record clean|ended|paused|lost FILE END")
 	}
 	f, err := os.Create(ts.MkAbs(args[1]))
 	ts.Check(err)
@@ -31,15 +32,18 @@ func record(ts *testscript.TestScript, neg bool, args []string) {
 		t.section("A1", 7)
 		t.section("A2", 8)
 	}
+	counter := history.Invariant{Name: "counter", Kind: "counter", Query: "SELECT " + args[2],
+		Table: "counter", Column: "value", Start: 7, HasStart: true}
+	if args[0] == "ended" {
+		counter.End, counter.HasEnd = 9, true
+	}
 	w := history.NewWriter(f, history.Header{
-		Seed: 42, Started: time.Unix(1700000000, 0),
-		Invariants: []history.Invariant{{Name: "counter", Kind: "counter", Query: "SELECT " + args[2],
-			Table: "counter", Column: "value", Start: 7, HasStart: true}},
+		Seed: 42, Started: time.Unix(1700000000, 0), Invariants: []history.Invariant{counter},
 	}, func(table, column string) bool { return table == "counter" && column == "value" })
 	for _, op := range t.ops {
 		w.Op(op)
 	}
-	if args[0] != "clean" {
+	if args[0] == "paused" || args[0] == "lost" {
 		w.Injection(history.Injection{ID: 1, Rule: "--freeze-before UPDATE(counter)#1=800ms", Effect: "freeze",
 			Phase: "before", Matched: "counter", Actor: "A1", Scope: "process", For: 800 * time.Millisecond,
 			At: t.ops[1].R, Outcome: "landed", Section: true})

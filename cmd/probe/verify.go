@@ -18,10 +18,11 @@ Examples:
       --counter 'SELECT value FROM counter WHERE id = 1' --lock 'lock:counter=counter.fence'
 
 The judge sees ops alone, never what was injected, nor which rules were armed:
-a run that was not exercised (LF401, exit 11) is a PASS here, which says so. Where the invariants stood at
-the start is in the history; with --database their present values end the sums,
-so ask before anybody writes again. While a lockfaultd still writes the history
-no sum is ended: have probe serve watch it. Exit status: 10 with PROVEN harm, 11 when
+a run that was not exercised (LF401, exit 11) is a PASS here, which says so.
+Where the invariants stood at the start is in the history, and of lockfaultd run
+at the end too. With --database the sums of others end with their present values,
+so ask before anybody writes again. While a lockfaultd still writes the history no
+sum is ended: have probe serve watch it. Exit status: 10 with PROVEN harm, 11 when
 the evidence does not suffice, else 0.`
 
 func verifyCommand() *cli.Command {
