@@ -181,6 +181,26 @@ func notEmpty(name string) func(*cli.Context, string) error {
 	}
 }
 
+// someTime refuses a bound that would be over at once.
+func someTime(name string) func(*cli.Context, time.Duration) error {
+	return func(_ *cli.Context, d time.Duration) error {
+		if d <= 0 {
+			return usagef("--%s %s: expected more than none, such as 10m, or no --%s for no bound", name, d, name)
+		}
+		return nil
+	}
+}
+
+// someTimes refuses one that would be used up at once.
+func someTimes(name string) func(*cli.Context, int) error {
+	return func(_ *cli.Context, n int) error {
+		if n < 1 {
+			return usagef("--%s %d: expected 1 or more, or no --%s for no bound", name, n, name)
+		}
+		return nil
+	}
+}
+
 func noneEmpty(name string) func(*cli.Context, []string) error {
 	return func(c *cli.Context, values []string) error {
 		for _, v := range values {

@@ -54,8 +54,8 @@ func rulesCommandOf(stdout io.Writer) *cli.Command {
 	address := &cli.StringFlag{Name: "admin", Usage: "`URL` of the daemon's admin API", DefaultText: "$" + adminURL + ", else " + defaultAdmin, Destination: &r.nearer}
 	bounds := []cli.Flag{
 		address,
-		&cli.DurationFlag{Name: "for", Usage: "disarm it after so long", DefaultText: "no bound", Destination: &r.length},
-		&cli.IntFlag{Name: "times", Usage: "disarm it after `N` injections", DefaultText: "no bound", Destination: &r.times},
+		&cli.DurationFlag{Name: "for", Usage: "disarm it after so long", DefaultText: "no bound", Destination: &r.length, Action: someTime("for")},
+		&cli.IntFlag{Name: "times", Usage: "disarm it after `N` injections", DefaultText: "no bound", Destination: &r.times, Action: someTimes("times")},
 	}
 	adds := append(flagsOfRules(&r.typed), bounds...)
 	adds = append(adds,
@@ -181,18 +181,15 @@ func printable(s string) string {
 }
 
 // bounds is what is said of how far a rule acts.
-func (r *ruler) bounds() (map[string]any, error) {
+func (r *ruler) bounds() map[string]any {
 	say := map[string]any{}
-	switch {
-	case r.length < 0 || r.times < 0:
-		return nil, usagef("--for and --times: expected more than none")
-	case r.length > 0:
+	if r.length > 0 {
 		say["for"] = r.length.String()
 	}
 	if r.times > 0 {
 		say["times"] = r.times
 	}
-	return say, nil
+	return say
 }
 
 func (r *ruler) add(ctx context.Context, c *client, _ []string) error {
@@ -203,10 +200,7 @@ func (r *ruler) add(ctx context.Context, c *client, _ []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	say, err := r.bounds()
-	if err != nil {
-		return err
-	}
+	say := r.bounds()
 	say["rule"] = rule.Text
 	if r.name != "" {
 		say["name"] = r.name
@@ -227,10 +221,7 @@ func (r *ruler) tell(rule admin.Rule) {
 }
 
 func (r *ruler) arm(ctx context.Context, c *client, names []string) error {
-	say, err := r.bounds()
-	if err != nil {
-		return err
-	}
+	say := r.bounds()
 	return r.each(ctx, c, names, http.MethodPost, "/arm", say, r.tell)
 }
 

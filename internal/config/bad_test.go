@@ -129,6 +129,8 @@ var bad = []struct{ text, want string }{
 	{rule + "{name: x, on: {event: write}, at: before, do: freeze, for: 1s}\n  - {name: x, on: {event: read}, at: before, do: freeze, for: 1s}", `7:12: another rule is named x, expected a name of its own`},
 
 	{"version: 1\ninvariants:\n  - {name: a, kind: sum, query: SELECT 1}", `3:21: expected one of counter, fence, monotone, found sum`},
+	{"version: 1\ninvariants:\n  - {name: a, kind: counter, query: SELECT 1}\n  - {name: a, kind: fence, query: SELECT 2}", `4:12: the name a is taken, expected one of its own`},
+	{"version: 1\ninvariants:\n  - {name: '', kind: counter, query: SELECT 1}", `3:12: the name "" is none, expected some text on one line`},
 	{"version: 1\ninvariants:\n  - {name: a, kind: counter}", `3:5: the field query is missing`},
 	{"version: 1\ninvariants:\n  - {name: a, kind: fence, query: SELECT 1, lock: z}", `3:51: no lock is named z, expected it to be declared under locks`},
 }

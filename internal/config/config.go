@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -192,10 +194,23 @@ func (r *reader) address(m mapping, field string) string {
 	return s
 }
 
+// ownName reads a name that no invariant before has.
+func (r *reader) ownName(m mapping) string {
+	name := r.scalar(r.need(m, "name"))
+	switch {
+	case slices.Contains(r.taken, name):
+		r.fail(m.get("name"), "the name %s is taken, expected one of its own", show(name))
+	case name == "" || strings.ContainsAny(name, "\r\n"):
+		r.fail(m.get("name"), "the name %s is none, expected some text on one line", show(name))
+	}
+	r.taken = append(r.taken, name)
+	return name
+}
+
 func (r *reader) invariant(n ast.Node, known locks) Invariant {
 	m := r.mapping(n, "name", "kind", "query", "lock")
 	i := Invariant{
-		Name:  r.scalar(r.need(m, "name")),
+		Name:  r.ownName(m),
 		Kind:  r.oneOf(r.need(m, "kind"), "counter", "fence", "monotone"),
 		Query: r.scalar(r.need(m, "query")),
 	}

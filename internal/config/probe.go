@@ -89,7 +89,6 @@ type probeReader struct {
 	redis    []Server
 	locks    locks
 	every    time.Duration
-	names    []string
 }
 
 func (r *probeReader) probe(p *Probe, root ast.Node) {
@@ -187,12 +186,8 @@ var fieldsOf = map[string]struct{ must, may []string }{
 
 func (r *probeReader) watched(n ast.Node, p *Probe) Watched {
 	m := r.mapping(n, "name", "kind", "every", "query", "equals", "equals_postgres", "postgres", "key", "redis", "pattern", "except", "held", "lifetime", "tokens", "lock")
-	w := Watched{Name: r.scalar(r.need(m, "name")), Kind: r.oneOf(r.need(m, "kind"), WatchedKinds()...), Every: r.every}
+	w := Watched{Name: r.ownName(m), Kind: r.oneOf(r.need(m, "kind"), WatchedKinds()...), Every: r.every}
 	r.only(m, w.Kind)
-	if slices.Contains(r.names, w.Name) || w.Name == "" || strings.ContainsAny(w.Name, "\r\n") {
-		r.fail(m.get("name"), "the name %s is taken or is none, expected one of its own", show(w.Name))
-	}
-	r.names = append(r.names, w.Name)
 	if e := m.get("every"); e != nil {
 		w.Every = r.span(e, 50*time.Millisecond)
 	}

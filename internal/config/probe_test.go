@@ -89,7 +89,7 @@ func TestBadProbe(t *testing.T) {
 		{head + "{name: a, kind: lock, pattern: 'l:*', lifetime: any}", "6:5: nothing is asked of a: expected held, or a lifetime that is required"},
 		{head + "{name: a, kind: lock, pattern: 'l:*', held: soon}", "6:49: expected a duration of at least 1ms, such as 1s, found soon"},
 		{head + "{name: a, kind: zero, query: SELECT 1, lock: l}", "6:50: no lock is named l, expected it to be declared under locks"},
-		{head + "{name: a, kind: zero, query: SELECT 1}\n  - {name: a, kind: zero, query: SELECT 1}", "7:12: the name a is taken or is none, expected one of its own"},
+		{head + "{name: a, kind: zero, query: SELECT 1}\n  - {name: a, kind: zero, query: SELECT 1}", "7:12: the name a is taken, expected one of its own"},
 		{"version: 1\npostgres: {p: 'postgres://h/d', q: 'postgres://h/e'}\ninvariants:\n  - {name: a, kind: zero, query: SELECT 1}", "4:5: the field postgres is missing, expected p or q"},
 		{"version: 1\ninvariants:\n  - {name: a, kind: zero, query: SELECT 1}", "3:5: the field postgres is missing, expected it to be declared under postgres:"},
 		{"version: 1\npostgres: {p: 'postgres://h/d'}\ninvariants:\n  - {name: a, kind: acked, query: SELECT 1}", "4:5: a is of kind acked, which needs the clock of the daemon: expected source: {admin: URL}"},

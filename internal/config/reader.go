@@ -39,6 +39,7 @@ func (e *Error) Error() string {
 type reader struct {
 	name, text string
 	err        error
+	taken      []string // names of invariants
 }
 
 // fail keeps the first error, at the place where n begins.
