@@ -42,9 +42,9 @@ func (s *Service) take(m Message) error {
 func (s *Service) line(m Message) error {
 	e, err := s.lines.Line(m.Line)
 	if err != nil {
-		s.gaps.add(Gap{Of: s.conf.Source.Name(), From: m.At, To: m.At, Lost: 1, Why: fmt.Sprintf("line %s cannot be read: %v", m.Pos, err)})
-		s.conf.Log.Warn("a line of the history cannot be read", "at", m.Pos, "err", err)
-		return nil
+		if m.Line, e, err = s.lacking(m, err); err != nil {
+			return err
+		}
 	}
 	resumed := m.Pos.Run == s.pos.Run
 	s.back(m.At, resumed)
@@ -69,6 +69,25 @@ func (s *Service) line(m Message) error {
 		return nil
 	}
 	return s.flush()
+}
+
+// lacking is the line that stands for one that cannot be read. What that told of had happened when it was heard.
+func (s *Service) lacking(m Message, why error) ([]byte, history.Entry, error) {
+	gap := &history.Gap{Lost: 1, Why: fmt.Sprintf("line %s cannot be read: %v", m.Pos, why)}
+	if m.Pos.Run == s.pos.Run {
+		gap.At = s.at
+		if !s.taken.IsZero() {
+			gap.At += lock.Instant(max(0, m.At.Sub(s.taken)))
+		}
+	}
+	line, err := json.Marshal(struct {
+		Type string `json:"type"`
+		*history.Gap
+	}{"gap", gap})
+	if err != nil {
+		return nil, history.Entry{}, fmt.Errorf("write a gap: %w", err)
+	}
+	return line, history.Entry{Gap: gap}, nil
 }
 
 // back ends the gap of a source that was not seen.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockfaultd/lockfaultd/history"
 	"github.com/lockfaultd/lockfaultd/live"
 )
 
@@ -181,6 +182,62 @@ func TestLooksThatAreDroppedAreAGap(t *testing.T) {
 	}
 	if g := s.gaps.list[0]; judged != mostPending || !g.To.Equal(begun.Add(3*time.Second)) {
 		t.Errorf("%d were judged, %+v", judged, g)
+	}
+}
+
+// A line of the history that cannot be read is a gap to the judge and to whoever listens, once, and after a restart too.
+func TestUnreadableLineIsAGap(t *testing.T) {
+	dir, p := t.TempDir(), newTape(t, "00000000000000aa")
+	p.section("A", 1)
+	p.theft()
+	lines := p.messages(0)
+	lines[3].Line = []byte(`{"type":"op","op":{`)
+	heard := 0
+	listen := func(_ string, e history.Entry) {
+		if e.Gap != nil && e.Gap.Lost == 1 {
+			heard++
+		}
+	}
+	s, store := open(t, dir, nil)
+	s.conf.Listen = append(s.conf.Listen, listen)
+	for range 2 { // a source may tell a line twice
+		for _, m := range lines[:5] {
+			if err := s.take(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if g := s.gaps.list; heard != 1 || len(g) != 1 || g[0].Lost != 1 {
+		t.Fatalf("heard %d times, %+v", heard, g)
+	}
+	if err := s.locked(s.flush); err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+
+	store, kept, err := OpenStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	conf := Config{Source: Stream{URL: "http://daemon"}, Log: quiet()}
+	conf.Listen = append(conf.Listen, listen)
+	if s, err = New(conf, store, kept); err != nil {
+		t.Fatal(err)
+	}
+	if heard != 2 || len(kept.Spoilt) > 0 {
+		t.Errorf("heard %d times with the restart; %v", heard, kept.Spoilt)
+	}
+	for _, m := range lines[5:] {
+		if err := s.take(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.end(); err != nil {
+		t.Fatal(err)
+	}
+	if s.facts.Gaps != 1 || len(s.told.list) == 0 {
+		t.Errorf("%+v, %d verdicts", s.facts, len(s.told.list))
 	}
 }
 
