@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -115,6 +117,10 @@ func (a *api) elsewhere(list []route) http.HandlerFunc {
 		}
 		allowed[r.path] = append(allowed[r.path], r.method)
 	}
+	expected := "expected one that /v1/openapi.json lists"
+	if allowed["/v1/openapi.json"] == nil {
+		expected = "expected one of " + strings.Join(slices.Sorted(maps.Keys(allowed)), ", ")
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, path := mux.Handler(r)
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -125,7 +131,7 @@ func (a *api) elsewhere(list []route) http.HandlerFunc {
 		case a.parts.Page != nil && reads && !strings.HasPrefix(r.URL.Path, "/v1/"):
 			a.parts.Page.ServeHTTP(w, r)
 		default:
-			reply(w, http.StatusNotFound, refused{"there is nothing at this path; expected one that /v1/openapi.json lists"})
+			reply(w, http.StatusNotFound, refused{"there is nothing at this path; " + expected})
 		}
 	}
 }

@@ -213,3 +213,22 @@ func TestTheSilentAreLeft(t *testing.T) {
 		}
 	})
 }
+
+// Whoever asks for what is not there is told of what is: by the document that lists it, or where there is none by its names.
+func TestElsewhereNamesWhatThereIs(t *testing.T) {
+	also := map[string]http.HandlerFunc{"/v1/verdicts": func(http.ResponseWriter, *http.Request) {}, "/v1/report": func(http.ResponseWriter, *http.Request) {}}
+	for _, tt := range []struct {
+		parts Parts
+		want  string
+	}{
+		{Parts{}, "expected one that /v1/openapi.json lists"},
+		{Parts{Also: also}, "expected one of /v1/report, /v1/verdicts"},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/nothing", nil)
+		r.Host = "localhost"
+		Handler(tt.parts, "").ServeHTTP(w, r)
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), tt.want+`"`) {
+			t.Errorf("%d %s, want %s", w.Code, w.Body, tt.want)
+		}
+	}
+}
