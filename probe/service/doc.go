@@ -6,8 +6,9 @@
 // episode in which something does not hold.
 //
 // One goroutine, the desk, owns all that is judged: sources and watches hand over to it what they saw, with the time at
-// which they saw it, and HTTP reads what it publishes. Judging never takes more than a fifth of a processor: the desk waits
-// four times as long as the last judging took.
+// which they saw it, and HTTP reads what it publishes. After each judging the desk waits four times as long as that took, so
+// that it takes a fifth of a processor at most; while many lines wait, as long as it took; and with too many not at all, but
+// then it takes no line before those that it has are judged.
 //
 // What must outlast a kill is in a folder ([OpenStore]). First the lines that the judge needs again are written, then
 // verdicts together with the instant up to which the judge has told of everything: one line, one write. Whoever begins
