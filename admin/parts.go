@@ -83,7 +83,8 @@ type Holder struct {
 	TTL      float64   `json:"ttl_ms,omitempty"`
 	EndsFrom time.Time `json:"ends_from,omitzero"` // the lease ends by itself between the two
 	EndsTo   time.Time `json:"ends_to,omitzero"`
-	Overrun  bool      `json:"overrun"` // it has certainly ended
+	Overrun  bool      `json:"overrun"`        // it has certainly ended
+	Gone     bool      `json:"gone,omitempty"` // the actor went away and has not given the lock back
 	Fence    *int64    `json:"fence,omitempty"`
 }
 

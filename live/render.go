@@ -152,8 +152,15 @@ func (p *sheet) lock(l Lock, name, holder string) {
 		return
 	}
 	bar, words, st := p.lease(l)
-	facts := join(fenceOf(l), waiting, marginOf(l))
+	facts := join(goneOf(l), fenceOf(l), waiting, marginOf(l))
 	p.flow(cells(name)+cells(holder)+6, piece{faint, facts}, piece{usual, "  "}, piece{strong, name}, piece{usual, "  " + holder + "  "}, piece{st, bar}, piece{st, " " + pad(words, 15) + "  "})
+}
+
+func goneOf(l Lock) string {
+	if !l.Gone {
+		return ""
+	}
+	return "its holder is gone"
 }
 
 func fenceOf(l Lock) string {

@@ -34,6 +34,7 @@ func busy() Snapshot {
 			{Name: "lock:import", Held: true, Holder: "importer"},
 			{Name: "lock:late", Held: true, Holder: "worker-3", TTL: 10000, EndsFrom: ago(10 * ms), EndsTo: in(40 * ms), Margin: ptr(640.0)},
 			{Name: "lock:lost", Held: true, Holder: "billing", TTL: 5000},
+			{Name: "lock:orphan", Held: true, Holder: "worker-9", Gone: true, Waiters: 2},
 			{Name: "lock:report"},
 			{Name: "lock:short", Held: true, Holder: "worker-3", TTL: 10000, EndsFrom: in(1500 * ms), EndsTo: in(1510 * ms)},
 		},

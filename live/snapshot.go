@@ -35,10 +35,13 @@ type Source struct {
 // A Lock is one term of a lock that is open, or a lock that nobody holds. A lock with several open terms (the lease of
 // one has ended and another has been granted; a semaphore) has an entry for each, with the same name.
 type Lock struct {
-	Name   string    `json:"name"` // the config's name, or the key
-	Held   bool      `json:"held"`
-	Holder string    `json:"holder,omitempty"` // the actor's label
-	Since  time.Time `json:"since,omitzero"`   // the grant
+	Name   string `json:"name"` // the config's name, or the key
+	Held   bool   `json:"held"`
+	Holder string `json:"holder,omitempty"` // the actor's label
+	// Gone: the holder went away and has not given the lock back. Others are refused it until its lease ends, and for good
+	// where it has none.
+	Gone  bool      `json:"gone,omitempty"`
+	Since time.Time `json:"since,omitzero"` // the grant
 	// TTL is the lifetime that the lease was granted or last renewed with, in milliseconds; 0 is none.
 	TTL float64 `json:"ttl_ms,omitempty"`
 	// The lease ends by itself between these two, if nobody renews it: the server's clock leaves it open where. Both

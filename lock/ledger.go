@@ -281,6 +281,21 @@ func (l *Ledger) Ended(since Instant, most int) (out []*Term) {
 	return out
 }
 
+// Left returns the last holding of a lock whose holder went away without giving it back, while the key may be there
+// for all that is known: its lease is not over for certain, and nobody removed it. Nil where there is none.
+func (l *Ledger) Left(id LockID, now Instant) *Term {
+	k := l.known(id)
+	if k == nil || k.current == nil {
+		return nil
+	}
+	t := k.current
+	left := t.EndBy == Closed && t.Span == LeaseSpan && !t.Marker && t.Gone == nil && t.Lost == nil && !t.Dead(now)
+	if t.Open() || !left {
+		return nil
+	}
+	return t
+}
+
 // OpenTerms returns the open terms of a process, in the order of their grants.
 // Once-markers are not among them, and neither are locks that span a transaction:
 // those say nothing about what happens outside of it.

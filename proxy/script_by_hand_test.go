@@ -76,6 +76,11 @@ func (s *stage) look() {
 			s.say("  held by %s since %v, lasts %v, ends %v to %v, dead %t", t.Actor, at(t.Since), t.TTL, at(t.Ends.Earliest), at(t.Ends.Latest), t.Dead)
 		}
 	}
+	for _, l := range look.Locks {
+		if t := l.Left; t != nil {
+			s.say("left: %s by %s, lasts %v, ends %v to %v", l.Lock, t.Actor, t.TTL, at(t.Ends.Earliest), at(t.Ends.Latest))
+		}
+	}
 	for _, t := range look.Ended {
 		s.say("ended: %s of %s by %s at %v", t.Lock, t.Actor, t.EndBy, at(t.End))
 	}

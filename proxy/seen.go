@@ -21,8 +21,17 @@ type Snapshot struct {
 type LockSeen struct {
 	Lock    lock.LockID
 	Terms   []TermSeen // those that are open
+	Left    *TermSeen  // no term is: that of a holder who went away without giving the lock back, which may last still
 	Waiters []string   // labels of those who have asked for it and were not granted it, sorted
 	Margin  *time.Duration
+}
+
+// Held lists the holdings on account of which others are refused the lock.
+func (l LockSeen) Held() []TermSeen {
+	if l.Left != nil {
+		return []TermSeen{*l.Left}
+	}
+	return l.Terms
 }
 
 // A TermSeen is a holding of a lock.
@@ -141,6 +150,12 @@ func (e *Engine) locksSeen(now, since lock.Instant) []LockSeen {
 	for id, labels := range e.waiting() {
 		l := of(id)
 		l.Waiters = labels
+	}
+	for id, l := range all {
+		if t := e.ledger.Left(id, now); t != nil && len(l.Terms) == 0 {
+			s := seenOf(t, now)
+			l.Left = &s
+		}
 	}
 	return sorted(all)
 }

@@ -43,12 +43,12 @@ func (s seeing) Locks() (out []admin.Lock) {
 	for _, l := range s.d.glance().Locks {
 		one := admin.Lock{
 			Name: s.d.setup.nameOfLock(l.Lock), Key: l.Lock.Key, DB: l.Lock.DB, Upstream: l.Lock.Upstream,
-			Held: len(l.Terms) > 0, Holders: []admin.Holder{}, Waiters: append([]string{}, l.Waiters...), Margin: millis(l.Margin),
+			Held: len(l.Held()) > 0, Holders: []admin.Holder{}, Waiters: append([]string{}, l.Waiters...), Margin: millis(l.Margin),
 		}
-		for _, t := range l.Terms {
+		for _, t := range l.Held() {
 			one.Holders = append(one.Holders, admin.Holder{
 				Actor: t.Actor, Session: t.Session, Since: s.d.wall(t.Since), TTL: float64(t.TTL) / float64(time.Millisecond),
-				EndsFrom: s.d.wall(t.Ends.Earliest), EndsTo: s.d.wall(t.Ends.Latest), Overrun: t.Dead, Fence: t.Fence,
+				EndsFrom: s.d.wall(t.Ends.Earliest), EndsTo: s.d.wall(t.Ends.Latest), Overrun: t.Dead, Gone: t.End != 0, Fence: t.Fence,
 			})
 		}
 		out = append(out, one)

@@ -48,13 +48,14 @@ func (d *daemon) sources() (out []live.Source) {
 func (d *daemon) locksShown(look proxy.Snapshot) (out []live.Lock) {
 	for _, l := range look.Locks {
 		free := live.Lock{Name: d.setup.nameOfLock(l.Lock), Waiters: len(l.Waiters), Margin: millis(l.Margin)}
-		for _, t := range l.Terms {
+		for _, t := range l.Held() {
 			one := free
+			one.Gone = t.End != 0
 			one.Held, one.Holder, one.Since, one.TTL = true, t.Actor, d.wall(t.Since), float64(t.TTL)/float64(time.Millisecond)
 			one.EndsFrom, one.EndsTo, one.Overrun, one.Fence = d.wall(t.Ends.Earliest), d.wall(t.Ends.Latest), t.Dead, t.Fence
 			out = append(out, one)
 		}
-		if len(l.Terms) == 0 {
+		if len(l.Held()) == 0 {
 			out = append(out, free)
 		}
 	}

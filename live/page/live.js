@@ -346,7 +346,7 @@
     div.lease = { from: when(l.ends_from), to: when(l.ends_to), ttl: l.ttl_ms || 0, over: l.overrun };
     div.since = when(l.since);
     facts(div.querySelector(".facts"), [
-      `held by ${l.holder || "somebody"}`,
+      l.gone ? [`held by ${l.holder || "somebody"}, who is gone`, "warn"] : `held by ${l.holder || "somebody"}`,
       l.since ? `since ${clock(div.since)}` : "",
       l.ttl_ms ? `lifetime ${span(l.ttl_ms)}` : "",
       l.fence === undefined || l.fence === null ? "" : `fence ${l.fence}`,
