@@ -92,13 +92,14 @@ func (s *theatre) findings(ctx context.Context) (f findings, err error) {
 	return f, err
 }
 
-// lost is how many lost updates are proven, and others everything else that is harm.
+// lost is how many lost updates are proven, and others everything else that is harm. What
+// the counter lacks by them is told once: nobody makes up for it.
 func (f findings) lost() (lost int, others []group) {
 	for _, g := range f.Groups {
 		switch {
 		case g.Code == "LF104" && g.Level == "PROVEN" && g.Table == "counter":
 			lost += g.Count
-		case g.Harm && !(g.Code == "LF403" && g.Invariant == "counter"): // what lost updates leave behind
+		case g.Harm && !(g.Code == "LF403" && g.Invariant == "counter" && g.Verdicts == 1):
 			others = append(others, g)
 		}
 	}

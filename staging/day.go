@@ -119,8 +119,13 @@ func (d *day) holds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if lost, others := f.lost(); lost != d.made || len(others) > 0 {
+	switch lost, others := f.lost(); {
+	case len(others) > 0:
 		return fmt.Errorf("%d lost updates were made, %d told, and beside these %+v", d.made, lost, others)
+	case lost > d.made:
+		return fmt.Errorf("%d lost updates were made by the rule, and %d told: a service that waits for a processor past its lease loses more by itself, so this takes a machine with nothing else to do", d.made, lost)
+	case lost < d.made:
+		return fmt.Errorf("%d lost updates were made, and %d told", d.made, lost)
 	}
 	return nil
 }
