@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -38,7 +37,7 @@ accept:
 
 func TestBadAccepted(t *testing.T) {
 	const head = "version: 1\naccept:\n  - "
-	for _, b := range []struct{ text, want string }{
+	for _, b := range []mistake{
 		{"", "1:1: the file is empty, expected version: 1"},
 		{"version: 1", "1:1: the field accept is missing"},
 		{"version: 2\naccept: []", "1:10: unknown version 2, expected 1"},
@@ -58,15 +57,10 @@ func TestBadAccepted(t *testing.T) {
 		{head + "{code: LF1, lock: l, reason: r, until: 2027-01-31, who: me}", "3:56: unknown field who, expected one of code, lock, table, reason, until"},
 		{head + "{code: LF1, lock: l, reason: r, until: 2027-01-31}\n  - {code: LF1, lock: l, reason: s, until: 2028-01-31}", "4:5: this accepts the same as line 3, expected one entry for it"},
 	} {
-		_, err := ParseAccepted("x.yaml", []byte(b.text), anyCode)
-		var e *Error
-		if !errors.As(err, &e) {
-			t.Errorf("%q: %v", b.text, err)
-			continue
-		}
-		if got := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason); got != b.want {
-			t.Errorf("%q:\n got %s\nwant %s", b.text, got, b.want)
-		}
+		b.refusedBy(t, func(text []byte) error {
+			_, err := ParseAccepted("x.yaml", text, anyCode)
+			return err
+		})
 	}
 }
 
@@ -74,9 +68,6 @@ func FuzzAccepted(f *testing.F) {
 	f.Add([]byte("version: 1\naccept:\n  - {code: LF1, lock: l, reason: r, until: 2027-01-31}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, err := ParseAccepted("x.yaml", text, anyCode)
-		var e *Error
-		if err != nil && (!errors.As(err, &e) || e.Line < 1 || e.Reason == "") {
-			t.Errorf("%#v", err)
-		}
+		hasItsPlace(t, err)
 	})
 }
