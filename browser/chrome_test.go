@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,6 +151,13 @@ func (b *tab) until(expression string) {
 	}
 	b.view("failed")
 	b.t.Fatalf("waited for %s; the page says:\n%s", expression, ask[string](b, `document.body.innerText`))
+}
+
+// frames waits until the page has drawn so many more.
+func (b *tab) frames(n int) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](`window.drawn = 0, requestAnimationFrame(function drawn() { window.drawn++; requestAnimationFrame(drawn) }), undefined`))
+	b.until(fmt.Sprintf("window.drawn >= %d", n))
 }
 
 // shot keeps a picture of the whole page below out/browser.

@@ -22,6 +22,7 @@ type fake struct {
 	refuse string // why orders are refused
 	asked  int    // how often
 	held   bool   // nothing is answered, until it is let go
+	wait   int    // how many wait for that
 }
 
 func serve(t *testing.T, show func(time.Time) live.Snapshot) *fake {
@@ -40,6 +41,13 @@ func (f *fake) hold(held bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.held = held
+}
+
+// waiting is how many questions have no answer yet.
+func (f *fake) waiting() int {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.wait
 }
 
 // guard has the API want a token from now on.
@@ -87,12 +95,14 @@ func (f *fake) admits(w http.ResponseWriter, r *http.Request) bool {
 
 func (f *fake) state(w http.ResponseWriter, r *http.Request) {
 	f.mutex.Lock()
+	f.wait++
 	for f.held && r.Context().Err() == nil {
 		f.mutex.Unlock()
 		time.Sleep(10 * time.Millisecond)
 		f.mutex.Lock()
 	}
 	defer f.mutex.Unlock()
+	f.wait--
 	if f.admits(w, r) {
 		f.asked++
 		answer(w, http.StatusOK, f.show(time.Now()))

@@ -48,7 +48,7 @@ func TestLivePageCanBeRead(t *testing.T) {
 			b.until(`document.querySelectorAll('#verdicts li').length == 5`)
 			b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById('words').open = true, undefined`))
 			b.until(`document.querySelectorAll('#words-list li').length > 0`)
-			time.Sleep(200 * time.Millisecond)
+			b.until(`document.getAnimations().every(a => a.playState != 'running' || a.effect.getTiming().iterations == Infinity)`) // colours fade in
 			for _, x := range ask[[]string](b, pale) {
 				t.Error(x)
 			}

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -219,7 +220,7 @@ func TestLivePageSaysThatNobodyAnswers(t *testing.T) {
 	b.until(`document.getElementById('trouble').textContent.startsWith('The daemon cannot be reached: no connection.')`)
 	b.view("live-lost")
 	before := ask[string](b, bars)
-	time.Sleep(300 * time.Millisecond)
+	b.frames(20)
 	if after := ask[string](b, bars); after != before {
 		t.Errorf("bars run although nothing is known: %s, then %s", before, after)
 	}
@@ -246,10 +247,16 @@ func TestLivePageRunsBetweenAnswers(t *testing.T) {
 			b := see(t, f, s)
 			f.hold(true)
 			defer f.hold(false)
-			time.Sleep(700 * time.Millisecond) // what was on its way has come
+			for f.waiting() == 0 { // it asks anew when what was on its way has come
+				time.Sleep(10 * time.Millisecond)
+			}
 			before := ask[string](b, bars)
-			time.Sleep(200 * time.Millisecond)
-			if after := ask[string](b, bars); (after == before) != still {
+			if !still {
+				b.until(bars + " != " + strconv.Quote(before))
+				return
+			}
+			b.frames(12)
+			if after := ask[string](b, bars); after != before {
 				t.Errorf("%s, then %s", before, after)
 			}
 		})
@@ -266,6 +273,7 @@ func TestLivePageCanBePaused(t *testing.T) {
 	for f.count() < asked+2 {
 		time.Sleep(50 * time.Millisecond)
 	}
+	b.frames(2)
 	if n := ask[int](b, `document.querySelectorAll('#locks li').length`); n < 2 {
 		t.Error("the picture changed while it was paused")
 	}
