@@ -43,7 +43,7 @@ const narrowest = 40
 func Render(w io.Writer, s Snapshot, width int, colour bool) error {
 	p := &sheet{width: max(width, narrowest), colour: colour, now: s.Now}
 	p.head(s)
-	p.locks(s.Locks)
+	p.locks(s)
 	if s.Control || len(s.Actors) > 0 {
 		p.actors(s.Actors)
 	}
@@ -119,8 +119,13 @@ func (p *sheet) head(s Snapshot) {
 	p.flow(0, piece{usual, rest}, piece{st, word + ": "})
 }
 
-func (p *sheet) locks(locks []Lock) {
+func (p *sheet) locks(s Snapshot) {
 	p.title("LOCKS", "")
+	locks := s.Locks
+	if !s.Blind.IsZero() {
+		p.line(piece{amber, "  not known since " + clock(s.Blind, p.now)})
+		return
+	}
 	if len(locks) == 0 {
 		p.line(piece{faint, "  none has been seen"})
 		return

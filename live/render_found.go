@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ func headline(s Snapshot) (word string, st style, rest string) {
 		some = append(some, hold(s.Invariants))
 	}
 	if len(some) < 3 {
-		some = append(some, held(s.Locks))
+		some = append(some, held(s))
 	}
 	rest = strings.Join(some[:min(3, len(some))], "; ")
 	switch harm := harmOf(s.Verdicts); {
@@ -66,7 +67,7 @@ func telling(s Snapshot) (broken, over, frozen, stalled []string) {
 		}
 	}
 	for _, l := range s.Locks {
-		if l.Overrun {
+		if l.Overrun && s.Blind.IsZero() {
 			over = append(over, cmp.Or(l.Holder, "somebody")+" holds "+l.Name)
 		}
 	}
@@ -90,9 +91,12 @@ func armedOf(rules []Rule) (n int) {
 	return n
 }
 
-func held(locks []Lock) string {
+func held(s Snapshot) string {
+	if !s.Blind.IsZero() {
+		return "its locks are not known since " + clock(s.Blind, s.Now)
+	}
 	n := 0
-	for _, l := range locks {
+	for _, l := range s.Locks {
 		if l.Held {
 			n++
 		}
@@ -204,14 +208,19 @@ func (p *sheet) sight(s Snapshot) {
 	}
 	name := p.column(names)
 	for _, x := range s.Sources {
-		state, st := "reached    ", green
+		state, st, why := "reached    ", green, x.Text
 		if !x.Up {
 			state, st = "not reached", red
 		}
-		p.flow(name+17, piece{usual, join(x.Address, x.Text)}, piece{usual, "  "}, piece{strong, pad(plain(x.Name), name)}, piece{usual, "  "}, piece{st, state}, piece{usual, "  "})
+		if !x.Up && !x.Since.IsZero() {
+			why = join("since "+clock(x.Since, p.now), why)
+		}
+		p.flow(name+17, piece{usual, join(x.Address, why)}, piece{usual, "  "}, piece{strong, pad(plain(x.Name), name)}, piece{usual, "  "}, piece{st, state}, piece{usual, "  "})
 	}
 	if s.Gaps == 0 {
-		p.line(piece{faint, "  nothing was missed since it began"})
+		if all(s.Sources) {
+			p.line(piece{faint, "  nothing was missed since it began"})
+		}
 		return
 	}
 	p.line(piece{amber, "  could not see: " + stretches(s.Gaps)})
@@ -225,6 +234,11 @@ func (p *sheet) sight(s Snapshot) {
 		}
 		p.flow(14, piece{faint, join(long, lost, g.Why)}, piece{faint, "    " + clock(g.At, p.now) + "  "})
 	}
+}
+
+// all reports whether each source is reached.
+func all(sources []Source) bool {
+	return !slices.ContainsFunc(sources, func(x Source) bool { return !x.Up })
 }
 
 // stretches counts what could not be seen.

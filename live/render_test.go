@@ -66,6 +66,15 @@ func busy() Snapshot {
 	}
 }
 
+// away is what probe shows while its source is not seen.
+func away() Snapshot {
+	s := judged()
+	s.Verdicts, s.Invariants, s.Blind = nil, nil, ago(4*time.Second)
+	s.Locks = []Lock{{Name: "lock:counter", Held: true, Holder: "A1", TTL: 400, EndsFrom: ago(3 * time.Second), EndsTo: ago(2500 * ms), Overrun: true}}
+	s.Sources = []Source{{Name: "postgres", Up: true}, {Name: "source", Since: s.Blind, Text: "connection refused"}}
+	return s
+}
+
 // judged is what probe shows.
 func judged() Snapshot {
 	return Snapshot{
@@ -103,6 +112,7 @@ func TestRender(t *testing.T) {
 		{"busy-60", busy(), 60, false},
 		{"busy-colour", busy(), 100, true},
 		{"judged", judged(), 100, false},
+		{"away", away(), 100, false},
 		{"quiet", Snapshot{Now: noon, Name: "lockfaultd", Control: true}, 80, false},
 		{"quiet-probe", Snapshot{Now: noon, Name: "probe"}, 80, false},
 	} {

@@ -12,6 +12,9 @@ type Snapshot struct {
 	Since   time.Time `json:"since,omitzero"` // when the daemon began
 	Control bool      `json:"control"`        // it has rules to switch and takes POST /v1/stop
 
+	// Blind is since when nobody can tell which locks are held, since what tells of them is not seen; zero: it is seen.
+	Blind time.Time `json:"blind_since,omitzero"`
+
 	Sources    []Source    `json:"sources"`    // what it looks at, sorted by name
 	Locks      []Lock      `json:"locks"`      // sorted by name, then by the grant
 	Actors     []Actor     `json:"actors"`     // sorted by label
@@ -29,6 +32,7 @@ type Source struct {
 	Address string    `json:"address,omitempty"` // with no password
 	Up      bool      `json:"up"`
 	At      time.Time `json:"at,omitzero"`    // when it was last heard of
+	Since   time.Time `json:"since,omitzero"` // since when it is not up, where that is known
 	Text    string    `json:"text,omitempty"` // why it is not up, or how far behind the daemon is with it
 }
 

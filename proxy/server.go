@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -44,8 +43,7 @@ type Server struct {
 	live     atomic.Int64
 	desyncs  atomic.Int64
 
-	mu      sync.Mutex
-	reached map[string]error // by upstream: nil once a dial succeeded, else the last error
+	reached reaches
 }
 
 // A Tracker is a wire.Tracker that may know what the client calls itself.
@@ -66,33 +64,6 @@ func (s *Server) Live() int64 { return s.live.Load() }
 
 // Sessions counts the clients that were connected to their upstream so far.
 func (s *Server) Sessions() int { return int(s.sessions.Load()) }
-
-// Unreached lists the upstreams that were dialled and never reached, each with
-// the last error.
-func (s *Server) Unreached() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []string
-	for upstream, err := range s.reached {
-		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %v", upstream, err))
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-func (s *Server) note(r Route, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.reached == nil {
-		s.reached = map[string]error{}
-	}
-	key := string(r.Protocol) + " " + r.Upstream
-	if last, known := s.reached[key]; !known || last != nil {
-		s.reached[key] = err
-	}
-}
 
 // Serve accepts on ln until ctx is done, then ends its sessions, waits for them
 // and returns nil. A client whose upstream cannot be reached is closed; that
@@ -202,13 +173,10 @@ func (s *Server) connect(ctx context.Context, socket net.Conn, r Route) (client,
 	}
 	upstream, err = legs.Dial(ctx)
 	if ctx.Err() == nil {
-		s.note(r, err)
+		s.reached.note(r, err, s.Clock(), s.Log)
 	}
 	if err == nil {
 		return client, upstream
-	}
-	if ctx.Err() == nil {
-		s.Log.Error("upstream cannot be reached", "proxy", r.Protocol, "upstream", r.Upstream, "err", err)
 	}
 	legs.Unreachable(client, err)
 	client.Close()

@@ -30,13 +30,13 @@ func (d *daemon) sources() (out []live.Source) {
 	if !d.accepting.Load() {
 		return nil
 	}
-	unreached := d.server.Unreached()
+	outages := d.server.Outages()
 	for _, e := range d.endpoints {
 		p := e.proxy
 		one := live.Source{Name: strings.TrimLeft(strings.TrimPrefix(p.Name, "proxies."), "-"), Address: e.address() + " → " + p.Upstream, Up: true}
-		for _, u := range unreached {
-			if why, ok := strings.CutPrefix(u, string(p.Protocol)+" "+p.Upstream+": "); ok {
-				one.Up, one.Text = false, why
+		for _, o := range outages {
+			if o.Protocol == p.Protocol && o.Upstream == p.Upstream {
+				one.Up, one.Since, one.Text = false, d.wall(o.Since), o.Err.Error()
 			}
 		}
 		out = append(out, one)

@@ -243,7 +243,7 @@
   function headline(s) {
     const rules = list(s.rules), armed = rules.filter((r) => r.armed).length;
     const stopped = list(s.actors).filter((a) => a.state === "frozen"), stalled = list(s.actors).filter((a) => a.state === "stalled");
-    const over = list(s.locks).filter((l) => l.overrun), broken = list(s.invariants).filter((i) => i.state === "broken");
+    const over = s.blind_since ? [] : list(s.locks).filter((l) => l.overrun), broken = list(s.invariants).filter((i) => i.state === "broken");
     const harm = list(s.verdicts).filter((v) => v.harm).reduce((n, v) => n + (v.count || 1), 0);
     const held = list(s.locks).filter((l) => l.held).length;
     const some = [];
@@ -254,7 +254,7 @@
     count(stalled, (a) => `${a.label} is stalled`, "actors are stalled");
     if (s.control) some.push(!armed ? "no rule is armed" : armed === rules.length ? `${many(armed, "rule")} armed` : `${armed} of ${rules.length} rules armed`);
     if (!broken.length && list(s.invariants).length) some.push(unread(s) || "every invariant holds");
-    if (some.length < 3) some.push(held ? `${many(held, "lock")} held` : "no lock is held");
+    if (some.length < 3) some.push(s.blind_since ? `its locks are not known since ${clock(when(s.blind_since))}` : held ? `${many(held, "lock")} held` : "no lock is held");
     const [tone, word] = harm ? ["bad", `${many(harm, "finding")} of harm`] : broken.length ? ["bad", "Broken"]
       : over.length ? ["bad", "Overrun"] : stopped.length ? ["frozen", "Frozen"] : stalled.length ? ["armed", "Stalled"]
       : armed ? ["armed", "Armed"] : s.control ? ["calm", "Passive"] : ["good", "No harm"];
@@ -311,9 +311,10 @@
   }
 
   function drawLocks(s) {
-    const groups = byName(list(s.locks)), key = (g) => g[0].name, recent = now() - 10000;
+    const groups = byName(s.blind_since ? [] : list(s.locks)), key = (g) => g[0].name, recent = now() - 10000;
     const rows = few("locks", groups, key, (g) => (g.some((l) => l.overrun) ? 0 : stirred.get(key(g)) > recent ? 1 : 2));
     $("locks-none").hidden = groups.length > 0;
+    say($("locks-none"), s.blind_since ? `Not known since ${clock(when(s.blind_since))}.` : "No lock has been seen yet.");
     say($("locks-note"), rows.length < groups.length ? `${rows.length} of ${groups.length}` : "");
     keyed($("locks"), rows, key, makeLock, updateLock);
   }
@@ -534,7 +535,7 @@
     say($("sight-note"), down ? `${down} of ${sources.length} cannot be reached` : s.gaps ? `${many(s.gaps, "gap")}` : "");
     cls($("sight-note"), down ? "note bad" : "note");
     keyed($("sources"), sources, (x) => x.name, makeSource, updateSource);
-    $("gaps-none").hidden = s.gaps > 0;
+    $("gaps-none").hidden = s.gaps > 0 || down > 0;
     keyed($("gaps"), gaps, (g) => `${g.at} ${g.why}`, makeGap, updateGap);
   }
 
@@ -549,7 +550,7 @@
     const state = li.querySelector(".state");
     say(state, x.up ? "reached" : "not reached");
     cls(state, `state push ${x.up ? "up" : "down"}`);
-    facts(li.lastChild, [x.address || "", x.text ? [x.text, x.up ? "" : "bad"] : "", !x.up && x.at ? `last heard of at ${clock(when(x.at))}` : ""]);
+    facts(li.lastChild, [x.address || "", !x.up && x.since ? [`since ${clock(when(x.since))}`, "bad"] : "", x.text ? [x.text, x.up ? "" : "bad"] : "", !x.up && x.at ? `last heard of at ${clock(when(x.at))}` : ""]);
   }
 
   function makeGap(g) {

@@ -28,13 +28,14 @@ func reply(w http.ResponseWriter, status int, body any) {
 }
 
 type heldNow struct {
-	Locks []Held `json:"locks"`
+	Locks []Held    `json:"locks"`
+	Blind time.Time `json:"blind_since,omitzero"` // since when it cannot be told
 }
 
 func (s *Service) heldNow() heldNow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return heldNow{s.locks.list(time.Now())}
+	return heldNow{s.held(time.Now()), s.blind()}
 }
 
 // verdictsSince is the answer to /v1/verdicts.
@@ -165,8 +166,8 @@ func (s *Service) State() any {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snap := live.Snapshot{Now: now, Name: "probe", Version: s.conf.Version, Since: s.since, Sources: s.sources(), Gaps: s.gaps.missed}
-	for _, h := range s.locks.list(now) {
+	snap := live.Snapshot{Now: now, Blind: s.blind(), Name: "probe", Version: s.conf.Version, Since: s.since, Sources: s.sources(), Gaps: s.gaps.missed}
+	for _, h := range s.held(now) {
 		snap.Locks = append(snap.Locks, live.Lock{Name: h.Lock, Held: true, Holder: h.Holder, Since: h.Since, TTL: float64(h.TTL) / 1e6,
 			EndsFrom: h.EndsFrom, EndsTo: h.EndsTo, Overrun: h.Overrun, Waiters: h.Waiters, Fence: h.Fence})
 	}
@@ -199,11 +200,30 @@ func (s *Service) State() any {
 	return snap
 }
 
+// blind is since when the source is not seen; zero: it is, or there is none.
+func (s *Service) blind() time.Time {
+	if src := s.conf.Source; src != nil {
+		if gap := s.gaps.now(src.Name(), ""); gap != nil {
+			return gap.From
+		}
+	}
+	return time.Time{}
+}
+
+// held lists who holds what; nobody, as far as can be told, while the source is not seen: whether a lock was given back then
+// is not known.
+func (s *Service) held(now time.Time) []Held {
+	if !s.blind().IsZero() {
+		return []Held{}
+	}
+	return s.locks.list(now)
+}
+
 func (s *Service) sources() (list []live.Source) {
 	if src := s.conf.Source; src != nil {
 		l := live.Source{Name: src.Name(), Up: s.up.Load()}
 		if gap := s.gaps.now(l.Name, ""); gap != nil {
-			l.Up, l.Text = false, gap.Why
+			l.Up, l.Since, l.Text = false, gap.From, gap.Why
 		}
 		list = append(list, l)
 	}
@@ -227,10 +247,10 @@ func (s *Service) server(of string) live.Source {
 			continue
 		}
 		if gap := s.gaps.ofWatch(about.Name); gap == nil {
-			l.Up, l.Text = true, ""
+			l.Up, l.Since, l.Text = true, time.Time{}, ""
 			break
 		} else if gap.Of == of {
-			l.Text = gap.Why
+			l.Since, l.Text = gap.From, gap.Why
 		} else if l.Text == "" {
 			l.Text = "not known: " + gap.Of + " was not reached"
 		}
