@@ -105,6 +105,19 @@ func (p *sheet) column(names []string) int {
 	return min(w, p.width*3/10)
 }
 
+// begin begins a part that has a line for each of a list, or says that there is none. It returns how wide the column of names is.
+func begin[T any](p *sheet, title, none string, list []T, name func(T) string) int {
+	p.title(title, "")
+	if len(list) == 0 {
+		p.line(piece{faint, "  " + none})
+	}
+	var names []string
+	for _, x := range list {
+		names = append(names, name(x))
+	}
+	return p.column(names)
+}
+
 func (p *sheet) head(s Snapshot) {
 	left := join(s.Name)
 	if s.Version != "" {
@@ -223,16 +236,7 @@ func (p *sheet) lease(l Lock) (bar, words string, st style) {
 }
 
 func (p *sheet) actors(actors []Actor) {
-	p.title("ACTORS", "")
-	if len(actors) == 0 {
-		p.line(piece{faint, "  nobody is connected"})
-		return
-	}
-	var names []string
-	for _, a := range actors {
-		names = append(names, a.Label)
-	}
-	name := p.column(names)
+	name := begin(p, "ACTORS", "nobody is connected", actors, func(a Actor) string { return a.Label })
 	for _, a := range actors {
 		st := green
 		by, left := "", ""
@@ -278,16 +282,7 @@ func (p *sheet) left(t time.Time) string {
 }
 
 func (p *sheet) rules(rules []Rule) {
-	p.title("RULES", "")
-	if len(rules) == 0 {
-		p.line(piece{faint, "  there is none: it only watches"})
-		return
-	}
-	var names []string
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	name := p.column(names)
+	name := begin(p, "RULES", "there is none: it only watches", rules, func(r Rule) string { return r.Name })
 	for _, r := range rules {
 		state, st := "off  ", faint
 		if r.Armed {

@@ -136,12 +136,7 @@ func (p *sheet) invariants(invariants []Invariant) {
 	if len(invariants) == 0 {
 		return
 	}
-	p.title("INVARIANTS", "")
-	var names []string
-	for _, i := range invariants {
-		names = append(names, i.Name)
-	}
-	name := p.column(names)
+	name := begin(p, "INVARIANTS", "", invariants, func(i Invariant) string { return i.Name })
 	for _, i := range invariants {
 		state, st := i.State, green
 		switch i.State {
