@@ -60,7 +60,7 @@ func errorsFirst(list []Annotation) []Annotation {
 func (r Run) ownFailures(o Outcome) (out []Annotation) {
 	for _, f := range []struct{ title, why string }{
 		{"lockfaultd failed", r.whyInternal()}, {"an upstream was not reached", r.whyUnreachable()},
-		{"expected and not found", whyMissing(o)}, {"the command failed", r.whyCommand()},
+		{"expected and not found", r.whyMissing(o)}, {"the command failed", r.whyCommand()},
 	} {
 		if f.why != "" {
 			out = append(out, Annotation{Title: "lockfaultd: " + f.title, Message: f.why, cause: f.title})

@@ -53,7 +53,7 @@ func (r Run) decide(gs []group, o Outcome) (exit int, word, why string) {
 		// lapse might have come. What it had already proven stands.
 		{exitInterrupted, "INCONCLUSIVE", r.whyInterrupted()},
 		{exitInconclusive, "INCONCLUSIVE", r.whyDiverged()},
-		{exitHarm, "FAIL", whyMissing(o)},
+		{exitHarm, "FAIL", r.whyMissing(o)},
 		{exitCommand, "FAIL", r.whyCommand()},
 		{exitInconclusive, "INCONCLUSIVE", r.whyInconclusive(gs, o)},
 	}
@@ -116,13 +116,16 @@ func (r Run) whyDiverged() string {
 	return "the replay diverged at " + r.Diverged
 }
 
-func whyMissing(o Outcome) string {
+func (r Run) whyMissing(o Outcome) string {
 	if len(o.Missing) == 0 {
 		return ""
 	}
 	why := "expected and not found: " + strings.Join(titles(o.Missing), ", ")
 	if o.LF401 {
 		why += " (the hazard was not exercised)"
+	}
+	if slices.Contains(o.Missing, "LF104") {
+		why += r.butUnproven()
 	}
 	return why
 }

@@ -113,6 +113,7 @@ func TestExitStatus(t *testing.T) {
 		{"expected and found", with(exercisedRun(), harm, expect("LF104")), 0, "LF104 lost-update was found as expected"},
 		{"expected by name", with(exercisedRun(), harm, expect("lost-update")), 0, ""},
 		{"expected, not found", with(exercisedRun(), expect("LF104")), 10, "expected and not found: LF104 lost-update"},
+		{"expected, not found, and what would tell", with(unprovenRun(), expect("LF104")), 10, "nothing shows whether they undid others: name what must add up, as --counter"},
 		{"expected, not found, over 12", with(exercisedRun(), expect("LF104"), failed), 10, ""},
 		{"expected, not found, over 11", with(armed(), expect("LF104")), 10, "(the hazard was not exercised)"},
 		{"one of two not found", with(exercisedRun(), harm, expect("LF104", "LF309")), 10, "LF309"},
