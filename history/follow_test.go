@@ -73,10 +73,16 @@ func wants(t *testing.T, f *Follower, want string) {
 	}
 }
 
+// following follows a folder until the test is over.
+func following(t *testing.T, dir string) *Follower {
+	f := Follow(dir)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 func TestFollowsWhatGrows(t *testing.T) {
 	dir := t.TempDir()
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	wants(t, f, "")
 	w := writingTo(t, dir, "aaaa", began, 400, Keep{})
 	wants(t, f, "aaaa:0-0")
@@ -99,8 +105,7 @@ func TestFollowsWhatGrows(t *testing.T) {
 func TestFollowsAnUncutHistory(t *testing.T) {
 	dir := t.TempDir()
 	w := writingTo(t, dir, "aaaa", began, 0, Keep{}).lines(9)
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	wants(t, f, "aaaa:0-9")
 	w.lines(1).end()
 	wants(t, f, "aaaa:10-10")
@@ -112,8 +117,7 @@ func TestFollowsAnUncutHistory(t *testing.T) {
 func TestFollowsThroughRunsThatItDidNotSee(t *testing.T) {
 	dir := t.TempDir()
 	a := writingTo(t, dir, "aaaa", began, 400, Keep{}).lines(2)
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	wants(t, f, "aaaa:0-2")
 	a.lines(20).end()
 	writingTo(t, dir, "bbbb", began.Add(time.Minute), 400, Keep{}).lines(20).end()
@@ -125,8 +129,7 @@ func TestFollowsThroughRunsThatItDidNotSee(t *testing.T) {
 func TestFollowsARunThatBeganBeforeItsFormer(t *testing.T) {
 	dir := t.TempDir()
 	writingTo(t, dir, "aaaa", began, 400, Keep{}).lines(20).end()
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	wants(t, f, "aaaa:0-20")
 	writingTo(t, dir, "bbbb", began.Add(-time.Hour), 0, Keep{}).lines(4).end()
 	wants(t, f, "bbbb:0-4")
@@ -137,8 +140,7 @@ func TestFollowBeginsWithTheNewestRun(t *testing.T) {
 	dir := t.TempDir()
 	writingTo(t, dir, "aaaa", began, 400, Keep{}).lines(20).end()
 	writingTo(t, dir, "bbbb", began.Add(time.Minute), 400, Keep{}).lines(20).end()
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	wants(t, f, "bbbb:0-20")
 }
 
@@ -176,15 +178,13 @@ func TestFollowGoesOnBehindALine(t *testing.T) {
 func TestFollowTellsWhatIsGone(t *testing.T) {
 	dir := t.TempDir()
 	w := writingTo(t, dir, "aaaa", began, 400, Keep{Files: 1}).lines(5)
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	wants(t, f, "aaaa:0-5")
 	w.lines(45)
 	// The part that was open is read to its end all the same.
 	wants(t, f, "aaaa:6-8 gap(aaaa:36 lost 28 by 37000) aaaa:37-50")
 	w.end()
-	late := Follow(dir)
-	defer late.Close()
+	late := following(t, dir)
 	wants(t, late, "aaaa:0-0 gap(aaaa:36 lost 36 by 37000) aaaa:37-50")
 	writingTo(t, dir, "bbbb", began.Add(time.Minute), 400, Keep{Files: 1}).lines(30).end()
 	behind := FollowFrom(dir, "aaaa", 44)
@@ -205,8 +205,7 @@ func TestFollowTellsThatTheRestOfARunIsGone(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		w := writingTo(t, dir, "aaaa", began, tt.size, Keep{Files: 1}).lines(5)
-		f := Follow(dir)
-		defer f.Close()
+		f := following(t, dir)
 		wants(t, f, "aaaa:0-5")
 		w.lines(tt.more).end()
 		writingTo(t, dir, "bbbb", began.Add(time.Minute), tt.size, Keep{Files: 1}).lines(tt.next).end()
@@ -239,8 +238,7 @@ func removeOf(t *testing.T, dir, run string) {
 func TestFollowWaitsForTheRestOfALine(t *testing.T) {
 	dir := t.TempDir()
 	w := writingTo(t, dir, "aaaa", began, 0, Keep{}).lines(3)
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	half := func(text string) {
 		if _, err := w.file.WriteString(text); err != nil {
 			t.Fatal(err)
@@ -278,8 +276,7 @@ func TestFollowWhileItIsCutAndRemoved(t *testing.T) {
 			}
 		}
 	}()
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	d := NewDecoder()
 	var run string
 	var next, got, lost uint64
@@ -333,8 +330,7 @@ func TestFollowOpensNoOther(t *testing.T) {
 	dir := t.TempDir()
 	w := writingTo(t, dir, "aaaa", began, 400, Keep{}).lines(3)
 	defer w.end()
-	f := Follow(dir)
-	defer f.Close()
+	f := following(t, dir)
 	seen, err := look(dir, FileName)
 	if err != nil {
 		t.Fatal(err)
