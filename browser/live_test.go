@@ -235,6 +235,18 @@ func TestLivePageSaysWhatWasRefused(t *testing.T) {
 	b.until(`document.getElementById('trouble').textContent == 'pause was not switched: it would freeze more than --max-frozen <b>1</b>'`)
 }
 
+// A lock is not free while the key of a holder that went away keeps others from it.
+func TestLivePageShowsWhatWasLeftBehind(t *testing.T) {
+	f := serve(t, func(now time.Time) live.Snapshot {
+		return live.Snapshot{Now: now, Name: "lockfaultd", Control: true, Locks: []live.Lock{{Name: "lock:a"}, {Name: "lock:b", Held: true, Holder: "A1", Gone: true, Waiters: 1}}}
+	})
+	b := see(t, f, wide)
+	b.until(`document.querySelectorAll('#locks li').length == 2`)
+	if got := ask[string](b, `[...document.querySelectorAll('#locks li')].map(li => li.className + ': ' + li.innerText.replace(/\s+/g, ' ')).join('; ')`); !strings.Contains(got, "is-free: lock:a free; is-held: lock:b") || !strings.Contains(got, "held by A1, who is gone") {
+		t.Error(got)
+	}
+}
+
 const bars = `[...document.querySelectorAll('.bar .sure')].map(x => x.style.width).join(' ')`
 
 // Bars run down between two answers, and for who wants no motion they do not.
