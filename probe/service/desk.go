@@ -247,7 +247,7 @@ func (s *Service) tell(r Record) error {
 		s.conf.Log.Log(context.Background(), urgency(v), "verdict", "code", v.Code, "name", v.Name, "level", v.Level, "class", v.Class, "lock", v.Lock, "table", v.Table,
 			"invariant", v.Invariant, "count", v.Count, "proof", v.Proof)
 	}
-	return nil
+	return s.turn()
 }
 
 // urgency is how loudly a verdict is logged.
@@ -263,17 +263,27 @@ func urgency(v Verdict) slog.Level {
 
 // replay takes in a record that is on the disk.
 func (s *Service) replay(r Record) {
+	if r.Past != nil {
+		s.told.restore(*r.Past)
+		clear(s.episodes)
+		s.begun(r.Past.Broken)
+	}
 	s.told.add(r.Verdicts)
-	for key, id := range r.Broken {
+	s.begun(r.Broken)
+	for _, key := range r.Whole {
+		watch, thing := splitKey(key)
+		delete(s.episodes[watch], thing)
+	}
+}
+
+// begun takes in episodes that have begun.
+func (s *Service) begun(broken map[string]string) {
+	for key, id := range broken {
 		watch, thing := splitKey(key)
 		if s.episodes[watch] == nil {
 			s.episodes[watch] = map[string]string{}
 		}
 		s.episodes[watch][thing] = id
-	}
-	for _, key := range r.Whole {
-		watch, thing := splitKey(key)
-		delete(s.episodes[watch], thing)
 	}
 }
 

@@ -32,11 +32,12 @@ func (k *killer) step(_ string, n int) (int, error) {
 
 // A script is two runs with thefts in them, and what a watch saw in between.
 type script struct {
-	runs []*tape
+	runs     []*tape
+	turnFrom int64
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{}
+	s := &script{turnFrom: turnFrom}
 	for _, run := range []string{"00000000000000aa", "00000000000000bb"} {
 		p := newTape(t, run)
 		for i := range 12 {
@@ -54,7 +55,7 @@ func newScript(t *testing.T) *script {
 // play tells a service all that it has not heard, as a source would, and judges after every few lines. Between them a watch
 // sees something break, and be whole again.
 func (sc *script) play(s *Service, w *mood) error {
-	s.trimFrom = 0
+	s.trimFrom, s.turnFrom = 0, sc.turnFrom
 	for i, p := range sc.runs {
 		if i+1 < len(sc.runs) && s.pos.Run == sc.runs[i+1].run {
 			continue
@@ -127,11 +128,40 @@ func tellings(t *testing.T, dir string) map[string]int {
 	return out
 }
 
+// tallied counts what a probe that is started again knows of, by what it is but for the run.
+func tallied(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	s, store := open(t, dir, nil, &mood{})
+	defer store.Close()
+	out := map[string]int{}
+	verdicts := 0
+	for _, g := range s.told.byGroup() {
+		out[fmt.Sprint("- ", g.Code, " ", g.Lock, " ", g.Table)] += g.Count
+		verdicts += g.Verdicts
+	}
+	if verdicts != int(s.told.last) {
+		t.Errorf("%d verdicts, the last is number %d", verdicts, s.told.last)
+	}
+	if list, _ := s.told.since(0); len(list) == 0 || list[len(list)-1].N != s.told.last {
+		t.Errorf("%d verdicts are at hand, the last is number %d", len(list), s.told.last)
+	}
+	return out
+}
+
 // A probe that is killed at any step of its writing, or in the middle of it, and started again has told in the end what it
 // would have without: nothing less, and nothing twice.
 func TestKilledAtEveryStep(t *testing.T) {
-	sc := newScript(t)
+	killedAtEveryStep(t, newScript(t), tellings, map[string]int{"00000000000000aa LF301 lock:c ": 3, "00000000000000bb LF301 lock:c ": 3})
+}
 
+// So it has if what was told is set aside after each verdict.
+func TestKilledWhileRecordsAreSetAside(t *testing.T) {
+	sc := newScript(t)
+	sc.turnFrom = 0
+	killedAtEveryStep(t, sc, tallied, map[string]int{"- LF301 lock:c ": 6})
+}
+
+func killedAtEveryStep(t *testing.T, sc *script, tellings func(*testing.T, string) map[string]int, some map[string]int) {
 	steps := &killer{}
 	dir := t.TempDir()
 	s, store := open(t, dir, steps.step, &mood{})
@@ -140,13 +170,15 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 	store.Close()
 	want := tellings(t, dir)
-	if want["00000000000000aa LF301 lock:c "] != 3 || want["00000000000000bb LF301 lock:c "] != 3 {
-		t.Fatalf("%v", want)
+	for k, n := range some {
+		if want[k] != n {
+			t.Fatalf("%v", want)
+		}
 	}
 	t.Logf("%d steps; %v", steps.n, want)
 	stride := 1
 	if testing.Short() {
-		stride = 7
+		stride = steps.n / 8
 	}
 	for at := 1; at <= steps.n; at += stride {
 		for _, torn := range []bool{false, true} {

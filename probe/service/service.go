@@ -34,7 +34,7 @@ type Service struct {
 	store *Store
 	since time.Time
 
-	trimFrom int64 // see the constant
+	trimFrom, turnFrom int64 // see the constants
 
 	// The desk's own.
 	judge *check.Live // nil: no run goes on
@@ -71,13 +71,16 @@ type Service struct {
 
 // New takes in what the state folder had.
 func New(conf Config, store *Store, kept Kept) (*Service, error) {
-	s := &Service{conf: conf, store: store, since: time.Now(), trimFrom: trimFrom, lines: history.NewDecoder(), episodes: map[string]map[string]string{}, locks: newLocks(), opinions: map[string]opinion{}}
+	s := &Service{conf: conf, store: store, since: time.Now(), trimFrom: trimFrom, turnFrom: turnFrom, lines: history.NewDecoder(), episodes: map[string]map[string]string{}, locks: newLocks(), opinions: map[string]opinion{}}
 	s.counts.init()
 	s.gaps = gaps{kept.State.Gaps, kept.State.Missed}
 	s.gaps.endStrays(s.since, s.watches)
 	for _, why := range kept.Spoilt {
 		conf.Log.Warn("a part of the state cannot be read, and is left out", "where", why)
 		s.gaps.add(Gap{Of: "state", From: s.since, To: s.since, Why: why})
+	}
+	for _, r := range kept.Aside {
+		s.told.remember(r.Verdicts)
 	}
 	for _, r := range kept.Records {
 		s.replay(r)

@@ -18,10 +18,11 @@ import (
 
 // The files of a state folder.
 const (
-	lockFile  = "lock"           // held while a probe has the folder
-	tailFile  = "tail.jsonl"     // lines of the history that the judge needs again
-	toldFile  = "verdicts.jsonl" // what was told, in order
-	stateFile = "state.json"     // how far the judge and each watch have come
+	lockFile  = "lock"             // held while a probe has the folder
+	tailFile  = "tail.jsonl"       // lines of the history that the judge needs again
+	toldFile  = "verdicts.jsonl"   // what was told, in order
+	asideFile = "verdicts.1.jsonl" // the records before the first of these, which sums them up
+	stateFile = "state.json"       // how far the judge and each watch have come
 )
 
 // ErrTaken says that another probe has the folder.
@@ -35,6 +36,7 @@ type Store struct {
 	tail   *os.File
 	told   *os.File
 	size   int64 // of the tail
+	weight int64 // of what was told
 	next   uint64
 	last   *Record // the state's
 	failed error
@@ -51,6 +53,7 @@ type Record struct {
 	Verdicts []Verdict         `json:"verdicts,omitempty"`
 	Broken   map[string]string `json:"broken,omitempty"` // by watch and thing: the id of the verdict whose episode began
 	Whole    []string          `json:"whole,omitempty"`  // things whose episode is over
+	Past     *Past             `json:"past,omitempty"`   // of the first of a file: the sum of those before it
 }
 
 // A State is how far everything has come. It is written in one piece, with the record that was told by it, so that after a
@@ -73,6 +76,7 @@ type State struct {
 type Kept struct {
 	Tail    []Message // lines, with their positions
 	Records []Record
+	Aside   []Record // those before, which the first of Records sums up
 	State   State
 	Spoilt  []string // what could not be read, in words
 }
@@ -115,15 +119,7 @@ func (s *Store) open() (kept Kept, err error) {
 	}, &kept.Spoilt); err != nil {
 		return kept, err
 	}
-	if s.told, _, err = s.reopen(toldFile, func(line []byte) error {
-		var r Record
-		err := json.Unmarshal(line, &r)
-		if err == nil {
-			kept.Records = append(kept.Records, r)
-			s.next = r.N + 1
-		}
-		return err
-	}, &kept.Spoilt); err != nil {
+	if err := s.openTold(&kept); err != nil {
 		return kept, err
 	}
 	if err := s.readState(&kept); err != nil {
@@ -235,7 +231,8 @@ func (s *Store) tellAgain(r Record) error {
 		return fmt.Errorf("write a record: %w", err)
 	}
 	s.last = &r
-	_, err = s.write("append a record", s.told, append(b, '\n'))
+	n, err := s.write("append a record", s.told, append(b, '\n'))
+	s.weight += int64(n)
 	return err
 }
 

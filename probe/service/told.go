@@ -50,11 +50,37 @@ func (t *told) add(list []Verdict) {
 	for _, v := range list {
 		t.last = max(t.last, v.N)
 		t.group(v)
+	}
+	t.remember(list)
+}
+
+// remember has verdicts at hand that were counted.
+func (t *told) remember(list []Verdict) {
+	for _, v := range list {
 		if len(t.list) >= mostTold {
 			t.list = slices.Clone(t.list[mostTold/10:])
 		}
 		t.list = append(t.list, v)
 	}
+}
+
+// restore takes in the sum of what was told before.
+func (t *told) restore(past Past) {
+	t.last, t.groups, t.order = past.Last, map[groupID]*Group{}, nil
+	for _, g := range past.Groups {
+		id := groupID{g.Code, g.Level, g.Invariant, g.Lock, g.Table}
+		t.groups[id] = &g
+		t.order = append(t.order, id)
+	}
+}
+
+// past is the sum of what was told, but for episodes.
+func (t *told) past() Past {
+	past := Past{Last: t.last}
+	for _, id := range t.order {
+		past.Groups = append(past.Groups, *t.groups[id])
+	}
+	return past
 }
 
 func (t *told) group(v Verdict) {
@@ -80,7 +106,11 @@ func (t *told) group(v Verdict) {
 // since lists the verdicts behind number n that are remembered, and says whether there were others.
 func (t *told) since(n uint64) (list []Verdict, more bool) {
 	at, _ := slices.BinarySearchFunc(t.list, n+1, func(v Verdict, n uint64) int { return int(v.N) - int(n) })
-	return slices.Clone(t.list[at:]), at == 0 && len(t.list) > 0 && t.list[0].N > n+1
+	first := t.last + 1
+	if len(t.list) > 0 {
+		first = t.list[0].N
+	}
+	return slices.Clone(t.list[at:]), first > n+1
 }
 
 // byGroup lists copies of the groups: harm first, then by code.
