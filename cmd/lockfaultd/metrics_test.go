@@ -66,11 +66,11 @@ func value(t *testing.T, text, series string) float64 {
 // overhead of forwarding.
 func TestSidecarTellsPrometheus(t *testing.T) {
 	redis := testbed.Redis(t)
-	_, address, said := sidecar(t, "--admin", "127.0.0.1:0", "--redis", "127.0.0.1:0="+redis.Addr(), "--stall-before", "SETNX(lock0)#1=700ms,name=pause")
+	_, address, said := sidecar(t, "--admin", "127.0.0.1:0", "--redis", "127.0.0.1:0="+redis.Addr(), "--stall-before", "SETNX(lock0)#1=3s,name=pause")
 	url := adminOf(t, said)
 	manyLocks(t, address, 2)
 	var text string
-	for range 300 {
+	for range 800 {
 		if text = scrape(t, url); value(t, text, `lockfaultd_injections_total{effect="stall",outcome="landed",rule="pause"}`) == 1 && value(t, text, "lockfaultd_connections") == 0 {
 			break
 		}
@@ -87,7 +87,7 @@ func TestSidecarTellsPrometheus(t *testing.T) {
 		`lockfaultd_event_consumers`:                                                0,
 		fmt.Sprintf(`lockfaultd_build_info{version=%q}`, version):                   1,
 		`lockfaultd_forward_seconds_count{protocol="redis"}`:                        2,
-		`lockfaultd_forward_seconds_bucket{protocol="redis",le="0.1"}`:              2,
+		`lockfaultd_forward_seconds_bucket{protocol="redis",le="1"}`:                2,
 	} {
 		if got := value(t, text, series); got != want {
 			t.Errorf("%s is %v, want %v", series, got, want)
