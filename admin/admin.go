@@ -203,6 +203,9 @@ var ErrOpen = errors.New("it is no loopback address, and there is no token")
 
 // Listen opens the API's listener. Without a token the address has to be one of loopback.
 func Listen(address, token string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("listen on %s: expected HOST:PORT, such as 127.0.0.1:8474", address)
+	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

@@ -50,11 +50,13 @@ func (s *scanner) entry(b []byte, n int) (e Entry, err error) {
 	var kind struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(b, &kind); err != nil {
+	if err := json.Unmarshal(b, &kind); err != nil && n == 1 {
+		return e, fmt.Errorf("%w; expected a header, the first line of a history.jsonl", err)
+	} else if err != nil {
 		return e, err
 	}
 	if n == 1 && kind.Type != "header" {
-		return e, fmt.Errorf("type %q: expected a header", kind.Type)
+		return e, fmt.Errorf("type %q: expected a header, the first line of a history.jsonl", kind.Type)
 	}
 	switch kind.Type {
 	case "header":

@@ -46,7 +46,8 @@ func (d *daemon) openAdmin() error {
 	case err != nil:
 		return usagef("--admin: cannot %v", err)
 	}
-	d.admin, d.adminURL = admin.Serve(ln, admin.Handler(d.parts(), token)), "http://"+reachable(ln.Addr())
+	d.admin = admin.Serve(ln, admin.Handler(d.parts(), token))
+	d.adminURL, d.adminAt = "http://"+reachable(ln.Addr()), "http://"+ln.Addr().String()
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (d *daemon) announceAdmin(w io.Writer) {
 	if d.admin == nil {
 		return
 	}
-	fmt.Fprintf(w, "lockfaultd: admin %s\n", d.adminURL)
+	fmt.Fprintf(w, "lockfaultd: admin %s\n", d.adminAt)
 	if names := fault.Signals(d.setup.rules); len(names) > 0 {
 		fmt.Fprintf(w, "lockfaultd: rules wait for signals: %s (curl -X POST %s/v1/signals/%s)\n", strings.Join(names, ", "), d.adminURL, names[0])
 	}

@@ -54,8 +54,9 @@ type daemon struct {
 	witnesses  *witness.House // nil: none
 	hand       *witness.House // what acts on servers; the witnesses, where there are any
 	admin      *admin.Server  // nil: none
-	adminURL   string
-	diverged   chan struct{} // closed when a schedule is found not to be repeated
+	adminURL   string         // for whoever is on this machine
+	adminAt    string         // as it listens
+	diverged   chan struct{}  // closed when a schedule is found not to be repeated
 
 	mu       sync.Mutex
 	backends map[*pgwire.Tracker]bool

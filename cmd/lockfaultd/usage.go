@@ -3,76 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lockfaultd/lockfaultd/internal/nearest"
-)
-
-// The errors of the flag library, which name a flag and not what it expects.
-var (
-	unknownFlag = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
-	badValue    = regexp.MustCompile(`^invalid value "(.*)" for flag -+(\S+): .*$`)
-	noValue     = regexp.MustCompile(`^flag needs an argument: -+(.*)$`)
+	"github.com/lockfaultd/lockfaultd/internal/flagwords"
 )
 
 // onUsageError says what a flag expects.
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	text := err.Error()
-	switch {
-	case unknownFlag.MatchString(text):
-		name := unknownFlag.FindStringSubmatch(text)[1]
-		if near := nearest.Near(name, flagNames(c)); near != "" {
-			return usagef("unknown flag --%s; the nearest is --%s", name, near)
-		}
-		return usagef("unknown flag --%s; see --help", name)
-	case badValue.MatchString(text):
-		m := badValue.FindStringSubmatch(text)
-		return usagef("--%s %s: expected %s", m[2], m[1], wanted(c, m[2]))
-	case noValue.MatchString(text):
-		name := noValue.FindStringSubmatch(text)[1]
-		return usagef("--%s: expected %s", name, wanted(c, name))
-	}
-	return usageError{err}
-}
-
-// flagsOf lists the flags of the command, or of the app where there is none.
-func flagsOf(c *cli.Context) []cli.Flag {
-	if c.Command != nil && len(c.Command.Flags) > 0 {
-		return c.Command.Flags
-	}
-	return c.App.Flags
-}
-
-// flagNames lists those that are built.
-func flagNames(c *cli.Context) []string {
-	var out []string
-	for _, f := range flagsOf(c) {
-		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
-			out = append(out, f.Names()[0])
-		}
-	}
-	return out
-}
-
-// wanted says in words what kind of value a flag takes.
-func wanted(c *cli.Context, name string) string {
-	for _, f := range flagsOf(c) {
-		if f.Names()[0] != name {
-			continue
-		}
-		switch f.(type) {
-		case *cli.DurationFlag:
-			return "a duration with its unit, such as 30s or 800ms"
-		case *cli.IntFlag, *cli.Uint64Flag:
-			return "a whole number that is not negative"
-		case *cli.BoolFlag:
-			return "nothing, true or false"
-		}
-	}
-	return "a value"
+	return usageError{flagwords.Mistake(c, err, "--help")}
 }
 
 // flagsGiven lists the words of the command line from the command's name to

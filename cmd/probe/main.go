@@ -23,7 +23,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
+
+	"github.com/lockfaultd/lockfaultd/internal/flagwords"
 )
 
 // version is set by the linker.
@@ -34,12 +37,18 @@ func main() { os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
 // run is main with its surroundings as arguments; it returns the exit status.
 // After the first signal a second one ends us at once.
 func run(args []string, stdin io.Reader, stdout io.Writer, stderr *os.File) int {
+	redis.SetLogger(silent{})
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore)
 	err := newApp(stdin, stdout, stderr).RunContext(ctx, flagsFirst(args))
 	return status(err, stderr)
 }
+
+// silent is the log of the Redis client, which tells in a form of its own what its errors tell us too.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // flagsFirst puts what follows the command behind the flags, where the
 // library expects it.
@@ -67,8 +76,10 @@ func newApp(stdin io.Reader, stdout io.Writer, stderr *os.File) *cli.App {
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true, // SQL has commas
 		Action:                    unknownCommand,
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return usagef("%w; see probe --help", err) },
-		ExitErrHandler:            func(*cli.Context, error) {}, // run exits
+		OnUsageError: func(c *cli.Context, err error, _ bool) error {
+			return usageError{flagwords.Mistake(c, err, "probe --help")}
+		},
+		ExitErrHandler: func(*cli.Context, error) {}, // run exits
 	}
 }
 
@@ -84,8 +95,8 @@ func unknownCommand(c *cli.Context) error {
 // which none of ours takes.
 func command(c *cli.Command) *cli.Command {
 	action := c.Action
-	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
-		return usagef("%w; see probe %s --help", err, c.Name)
+	c.OnUsageError = func(ctx *cli.Context, err error, _ bool) error {
+		return usageError{flagwords.Mistake(ctx, err, "probe "+c.Name+" --help")}
 	}
 	c.HideHelpCommand = true
 	c.Action = func(ctx *cli.Context) error {

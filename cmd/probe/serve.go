@@ -60,7 +60,7 @@ func serve(c *cli.Context, stderr *os.File) error {
 	}
 	conf, err := config.LoadProbe(c.String("config"))
 	if err != nil {
-		return usageError{err}
+		return usagef("--config: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	w, err := watchesOf(conf)
@@ -115,7 +115,7 @@ func watchesOf(conf *config.Probe) (*watched, error) {
 	var clock service.Clock
 	switch {
 	case conf.Admin != "":
-		s := service.Stream{URL: conf.Admin, Token: os.Getenv(daemonToken), Client: &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second}}}
+		s := service.Stream{URL: conf.Admin, Token: os.Getenv(daemonToken), TokenFrom: daemonToken, Client: &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second}}}
 		w.conf.Source, clock = s, s
 	case conf.History != "":
 		w.conf.Source = service.Folder{Dir: conf.History}

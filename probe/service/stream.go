@@ -14,9 +14,10 @@ import (
 
 // A Stream is the event stream of a lockfaultd's admin API.
 type Stream struct {
-	URL    string // of the API: http://HOST:PORT
-	Token  string // "": it wants none
-	Client *http.Client
+	URL       string // of the API: http://HOST:PORT
+	Token     string // "": it wants none
+	TokenFrom string // what an error calls where the token is taken from
+	Client    *http.Client
 }
 
 // How a stream is kept up.
@@ -116,6 +117,13 @@ func (s Stream) get(ctx context.Context, path, accept string) (io.ReadCloser, er
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
+	}
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized && s.Token == "":
+		return nil, fmt.Errorf("%s wants a token; expected it in %s", s.URL, s.TokenFrom)
+	case resp.StatusCode == http.StatusUnauthorized:
+		return nil, fmt.Errorf("%s refuses the token in %s", s.URL, s.TokenFrom)
+	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%s answered %s", s.URL, resp.Status)
 	}
 	return resp.Body, nil

@@ -196,10 +196,13 @@ func TestStreamShowsItsToken(t *testing.T) {
 	_, _ = ring.Write([]byte(header("00000000000000aa") + "\n"))
 	s := httptest.NewServer(admin.Handler(admin.Parts{Events: admin.Events(served{ring, "00000000000000aa"}, nil)}, "secret"))
 	defer s.Close()
-	h := follow(t, Stream{URL: s.URL, Token: "guess", Client: s.Client()}, Position{})
+	h := follow(t, Stream{URL: s.URL, Token: "guess", TokenFrom: "SOME_TOKEN", Client: s.Client()}, Position{})
 	list := h.until(t, "a refusal", func(list []Message) bool { return len(list) > 0 })
-	if list[0].Down != s.URL+" answered 401 Unauthorized" {
+	if list[0].Down != s.URL+" refuses the token in SOME_TOKEN" {
 		t.Errorf("%+v", list[0])
+	}
+	if _, err := (Stream{URL: s.URL, TokenFrom: "SOME_TOKEN", Client: s.Client()}).open(t.Context(), Position{}); err == nil || err.Error() != s.URL+" wants a token; expected it in SOME_TOKEN" {
+		t.Errorf("without one: %v", err)
 	}
 	ring.Close()
 	follow(t, Stream{URL: s.URL, Token: "secret", Client: s.Client()}, Position{}).until(t, "the header", func(list []Message) bool { return len(list) > 1 && list[1].Line != nil })
