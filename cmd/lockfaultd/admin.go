@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/lockfaultd/lockfaultd/admin"
@@ -47,7 +49,7 @@ func (d *daemon) openAdmin() error {
 		return usagef("--admin: cannot %v", err)
 	}
 	d.admin = admin.Serve(ln, admin.Handler(d.parts(), token))
-	d.adminURL, d.adminAt = "http://"+reachable(ln.Addr()), "http://"+ln.Addr().String()
+	d.adminURL, d.adminAt = "http://"+reachable(ln.Addr()), "http://"+listens(d.setup.admin, ln.Addr())
 	return nil
 }
 
@@ -77,6 +79,15 @@ type stream struct {
 func (s stream) Run() string { return s.run }
 
 func (s stream) At(n uint64) int64 { return int64(s.Ring.At(n)) }
+
+// listens is where a listener listens. One of every interface is called what it was asked for as.
+func listens(asked string, a net.Addr) string {
+	host, _, _ := net.SplitHostPort(asked)
+	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsUnspecified() {
+		return net.JoinHostPort(cmp.Or(host, "0.0.0.0"), strconv.Itoa(t.Port))
+	}
+	return a.String()
+}
 
 // reachable is an address as somebody on this machine would dial it.
 func reachable(a net.Addr) string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -95,18 +97,32 @@ func upstream(ctx context.Context, p config.Proxy) freezer.Finding {
 // bypassed finds clients on this machine that speak to a server by themselves: nothing is known of what they do.
 func bypassed(p config.Proxy) freezer.Finding {
 	f := freezer.Finding{What: "past the proxy", OK: true, Says: "no connection of this machine goes to " + p.Upstream + " by itself"}
-	var who []string
+	var who, meant []string
 	for _, addr := range resolve(p.Upstream) {
 		ps, err := freezer.Bypassing(addr, "lockfaultd")
 		if err != nil {
 			return freezer.Finding{What: f.What, Says: err.Error()}
 		}
 		for _, p := range ps {
-			who = append(who, p.String())
+			if judges(p.PID) {
+				meant = append(meant, p.String())
+			} else {
+				who = append(who, p.String())
+			}
 		}
+	}
+	if len(meant) > 0 {
+		f.Says += ", but for probe serve, as it should: " + strings.Join(meant, ", ")
 	}
 	if len(who) > 0 {
 		f.OK, f.Says = false, "connected to "+p.Upstream+" by themselves: "+strings.Join(who, ", ")
 	}
 	return f
+}
+
+// judges reports whether a process is probe serve, which looks at servers by itself.
+func judges(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := strings.Split(string(b), "\x00")
+	return err == nil && len(args) > 1 && filepath.Base(args[0]) == "probe" && args[1] == "serve"
 }

@@ -90,6 +90,9 @@ func (d *daemon) admit(w io.Writer) {
 	if n := d.statements.Unread(); n > 0 {
 		fmt.Fprintf(w, "lockfaultd: statements: %d SQL statements were carried out that could not be read to their end\n", n)
 	}
+	if d.files == nil {
+		fmt.Fprintln(w, "lockfaultd: no history was kept, so nothing can be judged; with --out DIR it is, and probe report DIR judges it")
+	}
 	if d.record == nil {
 		return
 	}
