@@ -247,7 +247,7 @@ func (p *sheet) actors(actors []Actor) {
 			st = amber
 		}
 		if a.State != Running {
-			by = prefixed("by ", a.By)
+			by = prefixed("by ", strings.TrimPrefix(a.By, "by "))
 			left = p.left(a.Until)
 		}
 		facts := join(by, left, prefixed("holds ", strings.Join(a.Holds, ", ")), many(a.Sessions, "connection"), pidOf(a))

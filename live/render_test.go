@@ -177,6 +177,15 @@ func TestRenderSpellsOut(t *testing.T) {
 	}
 }
 
+// What was frozen by hand is not frozen by a rule of that name.
+func TestFrozenByHand(t *testing.T) {
+	s := busy()
+	s.Actors[1].By = "by hand"
+	if got := render(t, s, 100, false); !strings.Contains(got, "  by hand, 480 ms left") || strings.Contains(got, "by by") {
+		t.Error(got)
+	}
+}
+
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{"lock:größe 鍵": "lock:größe 鍵", "a\tb": `a\x09b`, "\xffé": `\xffé`, "\ufffd": `\ufffd`, "\u202ex": `\u202ex`, "\u009b": `\x9b`} {
 		if got := plain(in); got != want {

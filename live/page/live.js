@@ -415,7 +415,7 @@
 
   function countDown(li) {
     const a = li.actor, left = li.until - now();
-    facts(li.childNodes[1], [a.by ? `by ${a.by}` : "", isNaN(left) || a.state === "running" ? "" : left > 0 ? `${rough(left)} left` : "is being let go"]);
+    facts(li.childNodes[1], [a.by ? `by ${plain(a.by).replace(/^by /, "")}` : "", isNaN(left) || a.state === "running" ? "" : left > 0 ? `${rough(left)} left` : "is being let go"]);
   }
 
   // ---- rules ----

@@ -198,7 +198,7 @@ func (l *Leases) judge(now map[string]seen, whole bool, at time.Time) Opinion {
 	if l.Longest > 0 && l.Granted != nil && !l.CaughtUp(0, at) && time.Since(at) < settlesAfter {
 		return Opinion{Wait: true}
 	}
-	o := Opinion{State: Holds, Value: fmt.Sprintf("%d keys", len(now))}
+	o := Opinion{State: Holds, Value: counted(len(now))}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		s := now[key]
 		switch {
@@ -274,4 +274,12 @@ func (l *Leases) tooLong(key string, from, at time.Time, how string) Breach {
 	proof := fmt.Sprintf("Let L be %s, which may be held for %v. It has been held since %s: %s. However at %s it still was, after %v.",
 		key, l.Longest, stamp(from), how, stamp(at), at.Sub(from).Round(time.Millisecond))
 	return Breach{Thing: "held too long: " + key, Code: "LF313", Name: "held-long", Class: check.Hazard, Level: check.Proven, Lock: key, Proof: proof}
+}
+
+// counted says how many keys there are.
+func counted(n int) string {
+	if n == 1 {
+		return "1 key"
+	}
+	return fmt.Sprintf("%d keys", n)
 }
