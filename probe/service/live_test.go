@@ -315,10 +315,11 @@ func TestLeases(t *testing.T) {
 
 // ticking is a daemon's clock, and a history of what goes to a database: one line for each op, when it is over.
 type ticking struct {
-	mu    sync.Mutex
-	begun time.Time
-	seq   atomic.Uint64
-	acked *Acked
+	mu       sync.Mutex
+	begun    time.Time
+	seq      atomic.Uint64
+	sections atomic.Uint64
+	acked    *Acked
 }
 
 func (k *ticking) now() lock.Instant { return lock.Instant(time.Since(k.begun)) + 1 }
@@ -385,28 +386,29 @@ func (k *ticking) add(ctx context.Context, c *pgx.Conn, session uint64, by int64
 
 // section reads the counter under a lock and writes one more.
 func (k *ticking) section(ctx context.Context, c *pgx.Conn, mu *sync.Mutex, session uint64) error {
-	actor, token := fmt.Sprint("A", session), hash("%d-%d", session, k.seq.Load())
-	op := lock.Op{Session: session, Actor: actor, Proto: lock.Redis, Kind: lock.Acquire, Verb: "SET", Key: "lock:c", NX: true, TTL: 30 * time.Second, Token: token}
+	n := k.sections.Add(1)
+	actor, token, term := fmt.Sprint("A", session), hash("%d", n), lock.Attribution{ID: lock.TermID(n), Confidence: 1}
+	op := lock.Op{Session: session, Actor: actor, Proto: lock.Redis, Kind: lock.Acquire, Verb: "SET", Key: "lock:c", NX: true, TTL: 30 * time.Second, Token: token, Term: term}
 	if err := k.do(op, func() error { mu.Lock(); return nil }); err != nil {
 		return err
 	}
-	var n int64
-	read := lock.Op{Session: session + 100, Actor: actor, Proto: lock.Postgres, Kind: lock.Read, Verb: "SELECT", Implicit: true, Rows: 1,
+	var value int64
+	read := lock.Op{Session: session + 100, Actor: actor, Proto: lock.Postgres, Kind: lock.Read, Verb: "SELECT", Implicit: true, Rows: 1, Term: term,
 		SQL: &lock.Statement{Table: "counter", Columns: []string{"value"}, Where: rowOne}, Row: []lock.Cell{{Column: "value"}}}
 	err := k.do(read, func() error {
-		err := c.QueryRow(ctx, "SELECT value FROM counter WHERE id = 1").Scan(&n)
-		read.Row[0].Value = number(n)
+		err := c.QueryRow(ctx, "SELECT value FROM counter WHERE id = 1").Scan(&value)
+		read.Row[0].Value = number(value)
 		return err
 	})
 	if err == nil {
-		write := lock.Op{Session: session + 100, Actor: actor, Proto: lock.Postgres, Kind: lock.Write, Verb: "UPDATE", Implicit: true, Rows: 1,
-			SQL: &lock.Statement{Table: "counter", Set: []lock.Assign{{Column: "value", Value: number(n + 1)}}, Where: rowOne}}
+		write := lock.Op{Session: session + 100, Actor: actor, Proto: lock.Postgres, Kind: lock.Write, Verb: "UPDATE", Implicit: true, Rows: 1, Term: term,
+			SQL: &lock.Statement{Table: "counter", Set: []lock.Assign{{Column: "value", Value: number(value + 1)}}, Where: rowOne}}
 		err = k.do(write, func() error {
-			_, err := c.Exec(ctx, "UPDATE counter SET value = $1 WHERE id = 1", n+1)
+			_, err := c.Exec(ctx, "UPDATE counter SET value = $1 WHERE id = 1", value+1)
 			return err
 		})
 	}
-	release := lock.Op{Session: session, Actor: actor, Proto: lock.Redis, Kind: lock.Release, Verb: "EVAL", Key: "lock:c", Guarded: true, Token: token}
+	release := lock.Op{Session: session, Actor: actor, Proto: lock.Redis, Kind: lock.Release, Verb: "EVAL", Key: "lock:c", Guarded: true, Token: token, Term: term}
 	return errorOr(err, k.do(release, func() error { mu.Unlock(); return nil }))
 }
 
