@@ -252,6 +252,6 @@ func (r *ruler) stop(ctx context.Context, c *client, _ []string) error {
 	if err := c.ask(ctx, http.MethodPost, "/v1/stop", nil, &stopped); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.stdout, "stopped: %d rules disarmed, %d let go\n", stopped.Rules, stopped.Held)
+	fmt.Fprintf(r.stdout, "stopped: rules disarmed: %d, let go: %d\n", stopped.Rules, stopped.Held)
 	return nil
 }
