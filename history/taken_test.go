@@ -10,17 +10,20 @@ import (
 func TestAHistoryGrowsWhileItsFolderIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	current, closed := filepath.Join(dir, FileName), filepath.Join(dir, "history-20260102T030405Z.jsonl")
-	for _, path := range []string{current, closed} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
+	part := filepath.Join(dir, "history-20260202T030405Z.000001.jsonl")
+	first := Header{Schema: Schema, Run: "b"}.part(1, 1, 0)
+	for path, h := range map[string]Header{closed: {Schema: Schema, Run: "a"}, part: first, current: first.part(2, 9, 7)} {
+		if err := os.WriteFile(path, h.line(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	grows := func(path string, want bool) {
 		t.Helper()
-		if got := Grows(path); got != want {
-			t.Fatalf("%s grows: %t", path, got)
+		if got := GoesOn(path); (got != "") != want {
+			t.Fatalf("%s goes on: %q", path, got)
 		}
 	}
+	grows(part, true)
 	grows(dir, false)
 	f, err := Take(dir)
 	if err != nil {

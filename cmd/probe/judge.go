@@ -83,12 +83,12 @@ func judge(c *cli.Context) (judged, error) {
 	if err := probe.CheckURL(c.String("database")); err != nil {
 		return judged{}, usageError{fmt.Errorf("--database: %w", err)}
 	}
-	grows := history.Grows(path)
+	goesOn := history.GoesOn(path)
 	j := judged{accepted: known}
 	j.result, err = check.Draw(j.source(path, typed), declared, func(header []check.Invariant) []check.Invariant {
 		all := merge(header, named)
-		if url := c.String("database"); grows {
-			j.unread = noEnds(all)
+		if url := c.String("database"); goesOn != "" {
+			j.unread = noEnds(all, goesOn)
 		} else if url != "" {
 			j.unread = readEnds(c.Context, url, all)
 		}
@@ -242,12 +242,12 @@ func merge(header, named []check.Invariant) []check.Invariant {
 	return header
 }
 
-// noEnds says of invariants why they are not read while a daemon goes on writing the
-// history: what is read then is of more, or of less, than the history has.
-func noEnds(invariants []check.Invariant) (unread []string) {
+// noEnds says of invariants why they are not read where the run has more than the history:
+// what is read then is of that, too.
+func noEnds(invariants []check.Invariant, goesOn string) (unread []string) {
 	for _, inv := range invariants {
 		if !inv.HasEnd {
-			unread = append(unread, fmt.Sprintf("%s %q: its lockfaultd still writes this history, and may have forwarded more than stands there: end it first, or have probe serve watch it", inv.Kind, inv.Query))
+			unread = append(unread, fmt.Sprintf("%s %q: %s, so more may have been written than it tells of; give the folder of a run that is over, or have probe serve watch one that goes on", inv.Kind, inv.Query, goesOn))
 		}
 	}
 	return unread

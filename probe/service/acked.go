@@ -63,6 +63,7 @@ type acked struct {
 	Acknowledged int64        `json:"acknowledged"`      // up to Base, from the first reading on
 	Deficit      int64        `json:"deficit"`           // up to Base
 	Pending      int64        `json:"pending,omitempty"` // told at the last look, behind Base
+	Doubt        bool         `json:"doubt,omitempty"`   // whether the deficit is still there is not known
 	First        int64        `json:"first"`             // the first reading
 	Level        check.Level  `json:"level,omitempty"`
 }
@@ -221,7 +222,10 @@ func (a *Acked) begin(r reading) Opinion {
 	}
 	a.lost, a.suspect = "", nil
 	a.base(r, 0, a.mem.Pending)
-	if a.mem.Deficit != 0 {
+	switch {
+	case a.mem.Deficit != 0 && a.mem.Doubt:
+		o.State, o.Text = Unknown, "what it lacked before may be lacking still"
+	case a.mem.Deficit != 0:
 		o.State, o.Text = Broken, "what it lacked before is still lacking, as far as can be told"
 		o.Breaches = []Breach{a.breach("When it was last summed, " + lacking(a.mem.Deficit) + ".")}
 	}

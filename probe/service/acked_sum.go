@@ -14,7 +14,7 @@ func (a *Acked) compare(r reading) Opinion {
 	o := a.weigh(r)
 	first := a.suspect
 	a.suspect = nil
-	if o.State != Broken || a.mem.Deficit != 0 {
+	if o.State != Broken || a.mem.Deficit+a.mem.Pending != 0 {
 		return a.moveOn(r, o)
 	}
 	if first == nil || a.weigh(*first).State != Broken {
@@ -29,6 +29,7 @@ func (a *Acked) moveOn(r reading, o weighed) Opinion {
 	switch {
 	case o.bounded && a.clean(r):
 		a.base(r, o.acknowledged, o.lacks)
+		a.mem.Doubt = o.doubt
 	case o.bounded:
 		a.mem.Pending = o.lacks
 	}
@@ -40,9 +41,10 @@ type weighed struct {
 	Opinion
 	bounded             bool
 	acknowledged, lacks int64 // since the last reading from which steps are summed
+	doubt               bool  // whether what was lacking before still is, is not known
 }
 
-// weigh compares, and changes nothing of the sum.
+// weigh compares, and takes no step of the sum: but it forgets what was lacking before the counter was set anew.
 func (a *Acked) weigh(r reading) weighed {
 	result := check.Judge(a.input(r))
 	if len(result.Counters) != 1 {
@@ -55,21 +57,31 @@ func (a *Acked) weigh(r reading) weighed {
 	a.vague = 0
 	low, high := c.Acknowledged+c.UnknownLow-c.Change, c.Acknowledged+c.UnknownHigh-c.Change
 	if c.Epochs > 0 { // it was set anew: what it lacked before is no matter
-		a.mem.Acknowledged, a.mem.First, a.mem.Deficit, a.mem.Pending = 0, c.Start, 0, 0
+		a.mem.Acknowledged, a.mem.First, a.mem.Deficit, a.mem.Pending, a.mem.Doubt = 0, c.Start, 0, 0, false
 	}
-	before, told := a.mem.Deficit, a.mem.Deficit+a.mem.Pending
-	lacks := outside(before+low, before+high)
-	o := weighed{bounded: true, acknowledged: c.Acknowledged, lacks: outside(low, high)}
+	least, most := a.before()
+	least, most, told := least+low, most+high, a.mem.Deficit+a.mem.Pending
+	lacks := outside(least, most)
+	o := weighed{bounded: true, acknowledged: c.Acknowledged, lacks: lacks - a.mem.Deficit}
 	o.Opinion = Opinion{State: Holds, Value: fmt.Sprint(r.Value), Figures: a.figures(r.Value, c.Acknowledged, c.Unknown, lacks)}
 	o.Text = fmt.Sprintf("%d and what was acknowledged since, %d, is expected%s", a.mem.First, o.Figures.Acknowledged, modulo(c))
 	switch {
 	case lacks != 0:
 		o.State, o.Text = Broken, lacking(lacks)+modulo(c)
 		o.Breaches = []Breach{a.breachOf(lacks, r, c, a.proofIn(result))}
-	case told != 0 && before+low <= told && told <= before+high: // no end of it, then
-		o.State, o.Text, o.lacks, o.Figures.Deficit = Unknown, "as before "+lacking(told)+", or nothing"+modulo(c), a.mem.Pending, told
+	case told != 0 && least <= told && told <= most: // no end of it, then
+		o.State, o.Text = Unknown, "as before "+lacking(told)+", or nothing"+modulo(c)
+		o.doubt, o.lacks, o.Figures.Deficit = true, a.mem.Pending, told
 	}
 	return o
+}
+
+// before is how much it lacked when it was read last, at least and at most.
+func (a *Acked) before() (least, most int64) {
+	if a.mem.Doubt {
+		return min(0, a.mem.Deficit), max(0, a.mem.Deficit)
+	}
+	return a.mem.Deficit, a.mem.Deficit
 }
 
 // lacking says what a counter lacks, or has too much.

@@ -45,8 +45,7 @@ func (c *claims) look(value int64, from, to lock.Instant) Opinion {
 
 // Sections that were under way when the counter was read are not taken for one: what each had read at its claim is known.
 func TestAckedOfSeveralUnderWay(t *testing.T) {
-	c := &claims{at: 1_000_000, a: &Acked{Invariant: check.Invariant{Name: "counter", Query: "SELECT value FROM counter WHERE id = 1", Table: "counter", Column: "value"},
-		CaughtUp: func(lock.Instant, time.Time) bool { return true }}}
+	c := newClaims()
 	c.section(1)
 	if o := c.look(1, c.at-100_000, c.at-50_000); o.State != Holds {
 		t.Fatalf("%+v", o)
@@ -69,8 +68,7 @@ func TestAckedOfSeveralUnderWay(t *testing.T) {
 // A gap that the sum has begun anew behind is no matter when its line is read once more, and what was told to be lacking
 // still lacks behind a new one.
 func TestAckedKeepsWhatItTold(t *testing.T) {
-	c := &claims{at: 1_000_000, a: &Acked{Invariant: check.Invariant{Name: "counter", Query: "SELECT value FROM counter WHERE id = 1", Table: "counter", Column: "value"},
-		CaughtUp: func(lock.Instant, time.Time) bool { return true }}}
+	c := newClaims()
 	c.section(1)
 	c.look(1, c.at-100_000, c.at-50_000)
 	c.a.Entry("run", history.Entry{Gap: &history.Gap{At: c.at - 200_000, Lost: 1}})
@@ -90,10 +88,76 @@ func TestAckedKeepsWhatItTold(t *testing.T) {
 	}
 }
 
+// hang is a section whose last write has no answer.
+func (c *claims) hang(value int64) {
+	n := len(c.a.ops)
+	c.section(value)
+	for _, op := range c.a.ops[n:] {
+		if op.SQL != nil && op.SQL.Set[0].Column == "value" {
+			op.R, op.D, op.ReplySeq, op.Outcome, op.Rows = 0, 0, 0, lock.Unknown, 0
+		}
+	}
+}
+
+// after is a look at which nothing is under way.
+func (c *claims) after(value int64) Opinion {
+	c.at += 1_000_000
+	return c.look(value, c.at-100_000, c.at-50_000)
+}
+
+func newClaims() *claims {
+	return &claims{at: 1_000_000, a: &Acked{Invariant: check.Invariant{Name: "counter", Query: "SELECT value FROM counter WHERE id = 1", Table: "counter", Column: "value"},
+		CaughtUp: func(lock.Instant, time.Time) bool { return true }}}
+}
+
+// What was put right by hand is whole, though a write without an answer came between; and of what that may have put right
+// nobody knows.
+func TestAckedOfAWriteWithoutAnswer(t *testing.T) {
+	for _, lost := range []int64{5, 1} {
+		c := newClaims()
+		c.section(1)
+		c.after(1)
+		for v := int64(2); v < 2+lost; v++ {
+			c.section(v)
+		}
+		c.after(1)
+		if o := c.after(1); o.State != Broken || o.Breaches[0].Count != int(lost) {
+			t.Fatalf("lost %d: %s %s", lost, o.State, o.Text)
+		}
+		c.hang(2 + lost)
+		want := Holds
+		if lost == 1 {
+			want = Unknown
+		}
+		for range 3 {
+			if o := c.after(1 + lost); o.State != want && o.Text[:3] != "not" {
+				t.Errorf("lost %d, and put right: %s %s", lost, o.State, o.Text)
+			}
+			c.at += lock.Instant(time.Minute)
+		}
+	}
+}
+
+// What has been told stays told while writes are under way at every look.
+func TestAckedOfABusyCounter(t *testing.T) {
+	c := newClaims()
+	c.section(1)
+	c.after(1)
+	for v := int64(2); v <= 6; v++ {
+		c.section(v)
+	}
+	for i := range int64(6) {
+		from := c.at
+		c.section(7 + i)
+		if o := c.look(1+i, from, c.at); i > 0 && o.State != Broken {
+			t.Errorf("look %d: %s %s", i, o.State, o.Text)
+		}
+	}
+}
+
 // What was told to be lacking is not whole again because a write that was under way may make up for it.
 func TestAckedIsNotWholeForAWriteUnderWay(t *testing.T) {
-	c := &claims{at: 1_000_000, a: &Acked{Invariant: check.Invariant{Name: "counter", Query: "SELECT value FROM counter WHERE id = 1", Table: "counter", Column: "value"},
-		CaughtUp: func(lock.Instant, time.Time) bool { return true }}}
+	c := newClaims()
 	c.section(1)
 	c.look(1, c.at-100_000, c.at-50_000)
 	c.section(2)
