@@ -34,8 +34,15 @@ type target struct {
 	upstream string
 }
 
+// An attempt is a dial that has ended.
+type attempt struct {
+	began, ended lock.Instant
+	err          error // nil: it succeeded
+}
+
 type reach struct {
 	ever   bool         // a dial succeeded
+	last   lock.Instant // when the last did
 	err    error        // of the last dial; nil: it succeeded
 	since  lock.Instant // the first that failed in a row
 	failed int          // how many have in a row
@@ -43,9 +50,10 @@ type reach struct {
 	open   bool         // it was said, and not yet that it can be again
 }
 
-// note takes in how a dial ended at an instant, and says what is worth it: once when an upstream goes, each ten seconds
-// how often it was tried in vain, and once when it is back. One that comes and goes is not told of more often.
-func (l *reaches) note(r Route, err error, now lock.Instant, log *slog.Logger) {
+// note takes in a dial, and says what is worth it: once when an upstream goes, each ten seconds
+// how often it was tried in vain, and once when it is back. One that comes and goes is not told of more often. A failure of a
+// dial that began before the last success says nothing of now.
+func (l *reaches) note(r Route, a attempt, log *slog.Logger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := target{r.Protocol, r.Upstream}
@@ -57,22 +65,24 @@ func (l *reaches) note(r Route, err error, now lock.Instant, log *slog.Logger) {
 	}
 	x := l.of[key]
 	log = log.With("proxy", r.Protocol, "upstream", r.Upstream)
-	if err == nil {
-		x.back(now, log)
+	switch {
+	case a.err == nil:
+		x.back(a.ended, log)
+		return
+	case x.ever && a.began < x.last:
+		return
+	case x.err == nil:
+		x.since, x.failed = a.ended, 0
+	}
+	x.err, x.failed = a.err, x.failed+1
+	if x.told != 0 && a.ended.Sub(x.told) < retold {
 		return
 	}
-	if x.err == nil {
-		x.since, x.failed = now, 0
-	}
-	x.err, x.failed = err, x.failed+1
-	if x.told != 0 && now.Sub(x.told) < retold {
-		return
-	}
-	x.told, x.open = now, true
+	x.told, x.open = a.ended, true
 	if x.failed > 1 {
-		log = log.With("attempts", x.failed, "for", now.Sub(x.since).Round(time.Millisecond))
+		log = log.With("attempts", x.failed, "for", a.ended.Sub(x.since).Round(time.Millisecond))
 	}
-	log.Error("upstream cannot be reached", "err", err)
+	log.Error("upstream cannot be reached", "err", a.err)
 }
 
 // back notes that a dial has succeeded.
@@ -80,7 +90,7 @@ func (x *reach) back(now lock.Instant, log *slog.Logger) {
 	if x.open {
 		log.Info("upstream is reached again", "after", now.Sub(x.since).Round(time.Millisecond), "attempts", x.failed)
 	}
-	*x = reach{ever: true, told: x.told}
+	*x = reach{ever: true, last: now, told: x.told}
 }
 
 // Outages lists the upstreams whose last dial failed, the first to go first.

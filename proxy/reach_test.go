@@ -33,7 +33,7 @@ func newDials() *dials {
 // try has n dials end, one each step.
 func (d *dials) try(n int, step time.Duration, err error) {
 	for range n {
-		d.reached.note(Route{Protocol: lock.Redis, Upstream: "redis:6379"}, err, d.now, d.log)
+		d.reached.note(Route{Protocol: lock.Redis, Upstream: "redis:6379"}, attempt{d.now, d.now, err}, d.log)
 		d.now = d.now.Add(step)
 	}
 }
@@ -70,8 +70,21 @@ func TestUpstreamThatFlaps(t *testing.T) {
 		t.Errorf("%d lines in 8 s, want 2: gone and back\n%s", n, d.said.String())
 	}
 	d.said.Reset()
-	d.reached.note(Route{Protocol: lock.Postgres, Upstream: "pg:5432"}, refused, d.now, d.log)
+	d.reached.note(Route{Protocol: lock.Postgres, Upstream: "pg:5432"}, attempt{d.now, d.now, refused}, d.log)
 	d.want(t, `level=ERROR msg="upstream cannot be reached" proxy=pg upstream=pg:5432 err="connection refused"`)
+}
+
+// A dial that hung since before another succeeded says nothing of now.
+func TestDialThatHung(t *testing.T) {
+	d := newDials()
+	began := d.now
+	d.now = d.now.Add(time.Second)
+	d.try(1, time.Minute, nil)
+	d.reached.note(Route{Protocol: lock.Redis, Upstream: "redis:6379"}, attempt{began, d.now, errors.New("i/o timeout")}, d.log)
+	if got := d.Outages(); len(got) != 0 {
+		t.Errorf("gone: %+v", got)
+	}
+	d.want(t)
 }
 
 // An outage lasts from the first dial in a row that failed to the next that succeeds; one that had been reached before is no

@@ -171,9 +171,10 @@ func (s *Server) connect(ctx context.Context, socket net.Conn, r Route) (client,
 		client.Close()
 		return nil, nil
 	}
+	began := s.Clock()
 	upstream, err = legs.Dial(ctx)
 	if ctx.Err() == nil {
-		s.reached.note(r, err, s.Clock(), s.Log)
+		s.reached.note(r, attempt{began, s.Clock(), err}, s.Log)
 	}
 	if err == nil {
 		return client, upstream

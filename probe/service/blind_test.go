@@ -34,4 +34,12 @@ func TestLocksOfASourceThatIsDown(t *testing.T) {
 	if len(snap.Locks) != 0 || !snap.Blind.Equal(at) || snap.Sources[0].Up || !snap.Sources[0].Since.Equal(at) {
 		t.Errorf("/v1/state: %+v", snap)
 	}
+	for _, m := range []Message{{At: at, Up: true}, {At: at.Add(time.Second), Idle: true}} {
+		if err := s.take(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if snap := s.State().(live.Snapshot); len(snap.Locks) != 1 || !snap.Sources[0].Up || !snap.Blind.IsZero() {
+		t.Errorf("seen again, with nothing to tell: %+v", snap)
+	}
 }

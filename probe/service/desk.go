@@ -32,6 +32,9 @@ func (s *Service) take(m Message) error {
 		s.up.Store(true)
 		s.reached, s.over = true, false
 		return nil
+	case m.Idle:
+		s.back(m.At, true)
+		return nil
 	}
 	return s.line(m)
 }

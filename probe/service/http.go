@@ -42,7 +42,7 @@ func (s *Service) heldNow() heldNow {
 type verdictsSince struct {
 	Verdicts []Verdict `json:"verdicts"`
 	Last     uint64    `json:"last"`              // the number of the last one that there is
-	Missing  bool      `json:"missing,omitempty"` // some behind since are not remembered any more: they are in the state folder
+	Missing  bool      `json:"missing,omitempty"` // some behind since are not remembered any more
 }
 
 func (s *Service) verdicts(w http.ResponseWriter, r *http.Request) {

@@ -79,7 +79,7 @@ func (s *Store) Turn(past Past) error {
 		return s.fail(fmt.Errorf("open the records: %w", err))
 	}
 	s.told.Close()
-	s.told, s.weight = f, int64(len(b)+1)
+	s.told, s.weight = f, 0
 	return nil
 }
 

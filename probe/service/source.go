@@ -35,6 +35,7 @@ type Message struct {
 	Line []byte    // without its end; nil where it is no line. The receiver's
 	Down string    // why nothing is seen from now on
 	Up   bool      // something is seen again
+	Idle bool      // and nothing has come behind the last line
 	Over bool      // it has ended in order, so that no line of the run is on its way
 }
 

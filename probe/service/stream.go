@@ -71,8 +71,9 @@ func (s Stream) follow(ctx context.Context, from *Position, tell func(Message)) 
 			return true, because(ctx, err)
 		}
 		quiet.Reset(silence)
-		if len(line) == 0 {
-			continue // a heartbeat
+		if len(line) == 0 { // a heartbeat
+			tell(Message{At: time.Now(), Idle: true})
+			continue
 		}
 		m, err := message(line)
 		if err != nil {
