@@ -27,7 +27,7 @@ const readLimit = 30 * time.Second
 func judgeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "history", Usage: "`FILE` that lockfaultd wrote, or its folder; it may as well be the argument"},
-		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where those invariants stand now whose end is not in the history"},
+		&cli.StringFlag{Name: "database", Usage: "`URL` of Postgres: read where those invariants stand now whose end is not in the history, before anybody writes again"},
 		&cli.StringSliceFlag{Name: "counter", Usage: "`SQL` of a number that must move by what was acknowledged; repeatable"},
 		&cli.StringSliceFlag{Name: "fence", Usage: "`SQL` of a fence, which must only rise; repeatable"},
 		&cli.StringSliceFlag{Name: "monotone", Usage: "`SQL` of a number that must never fall, by whatever it moves; repeatable"},
