@@ -19,7 +19,7 @@ func Take(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 10 { // who only looks whether it is taken holds it for a moment
+	for range 50 { // who only looks whether it is taken holds it for a moment
 		if !locked(f, syscall.LOCK_EX) {
 			return f, nil
 		}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestAHistoryGrowsWhileItsFolderIsTaken(t *testing.T) {
@@ -39,4 +41,19 @@ func TestAHistoryGrowsWhileItsFolderIsTaken(t *testing.T) {
 	grows(dir, false)
 	grows(current, false)
 	grows(filepath.Join(dir, "none"), false)
+}
+
+// Who only looks whether a folder is taken keeps no daemon from taking it.
+func TestALookTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	looks, err := os.Open(dir)
+	if err != nil || locked(looks, syscall.LOCK_SH) {
+		t.Fatal("cannot look", err)
+	}
+	time.AfterFunc(time.Millisecond, func() { looks.Close() })
+	f, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 }
