@@ -74,13 +74,8 @@ func (s *Store) Turn(past Past) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(s.path(toldFile), os.O_RDWR|os.O_APPEND, 0o640)
-	if err != nil {
-		return s.fail(fmt.Errorf("open the records: %w", err))
-	}
-	s.told.Close()
-	s.told, s.weight = f, 0
-	return nil
+	s.weight = 0
+	return s.again(&s.told, toldFile)
 }
 
 // turn sets records aside once there are many.

@@ -69,6 +69,25 @@ func TestRecordsAreSetAside(t *testing.T) {
 	}
 	store.Close()
 
+	// Where the sum cannot be read, those that it stood for are counted again.
+	broken := t.TempDir()
+	if err := os.CopyFS(broken, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(broken, toldFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[0] = '?'
+	if err := os.WriteFile(filepath.Join(broken, toldFile), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, spoilt, err := OpenStore(broken)
+	if err != nil || len(spoilt.Spoilt) == 0 || len(spoilt.Records) != len(kept.Aside)+len(kept.Records)-1 {
+		t.Errorf("%v, spoilt %q: %d records, of %d and %d", err, spoilt.Spoilt, len(spoilt.Records), len(kept.Aside), len(kept.Records))
+	}
+	store.Close()
+
 	// A kill came when they had been set aside, and none begun.
 	if err := os.Rename(filepath.Join(dir, toldFile), filepath.Join(dir, asideFile)); err != nil {
 		t.Fatal(err)

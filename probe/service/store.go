@@ -269,12 +269,18 @@ func (s *Store) Trim(parts [][2]int64) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(s.path(tailFile), os.O_RDWR|os.O_APPEND, 0o640)
+	s.size = size
+	return s.again(&s.tail, tailFile)
+}
+
+// again opens a file that was replaced, in the place of what it was.
+func (s *Store) again(file **os.File, name string) error {
+	f, err := os.OpenFile(s.path(name), os.O_RDWR|os.O_APPEND, 0o640)
 	if err != nil {
-		return s.fail(fmt.Errorf("open the tail: %w", err))
+		return s.fail(fmt.Errorf("open %s: %w", name, err))
 	}
-	s.tail.Close()
-	s.tail, s.size = f, size
+	(*file).Close()
+	*file = f
 	return nil
 }
 
