@@ -87,15 +87,18 @@ func (s *Session) last(f *flow, g *Gate, now lock.Instant) Step {
 // sever takes the last step of a session: it forwards what is to go on, and resets both connections, the server's
 // first, once each has what was written to it.
 func (d *driver) sever(ctx context.Context, y *way, step Step, buf []byte) error {
+	gone := d.conn.peer.gone()
+	if ctx.Err() != nil {
+		return errCut // the session ends by itself
+	}
 	unsent := y.last(buf[:step.Forward])
 	if step.Report {
 		d.record(y.dir)
 	}
-	gone := d.conn.peer.gone()
 	settle(ctx, d.client)
 	settle(ctx, d.upstream)
-	if ctx.Err() != nil {
-		return errCut // the session ends by itself
+	if ctx.Err() != nil && !gone {
+		return errCut // to write to one that has gone may end the session, too
 	}
 	// Both before either is closed: the other direction closes what it finds at its end.
 	resets(d.client)
