@@ -64,8 +64,11 @@ type Breach struct {
 
 // Figures are a counter's. A figure that is not known is not told.
 type Figures struct {
-	Acknowledged, Unknown, Value, Deficit int64
-	Known                                 bool // all but Value
+	Acknowledged int64 `json:"acknowledged"`
+	Unknown      int64 `json:"unknown"` // writes without an answer
+	Value        int64 `json:"value"`
+	Deficit      int64 `json:"deficit"`
+	Known        bool  `json:"known"` // all but Value
 }
 
 // A look is what a watch saw, on its way to the desk.
