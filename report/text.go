@@ -139,7 +139,7 @@ func used(u RuleUse, t tally) string {
 		said = append(said, t.gates())
 	}
 	if len(u.Barred) > 0 {
-		said = append(said, "barred: "+counts(u.Barred))
+		said = append(said, "barred, and so not counted: "+counts(u.Barred))
 	}
 	return strings.Join(said, "; ")
 }

@@ -143,8 +143,8 @@ func flagsOfRules(list *[]typedRule) (out []cli.Flag) {
 func (o *options) ruleFlags() []cli.Flag {
 	return append(flagsOfRules(&o.typed),
 		&cli.Uint64Flag{Name: "seed", Usage: "`N` makes every random choice; 0: choose one and print it", Destination: &o.seed, Category: "rules"},
-		&cli.IntFlag{Name: "max-frozen", Value: 1, Usage: "most processes frozen at a time", Destination: &o.maxFrozen, Category: "rules"},
-		&cli.DurationFlag{Name: "max-freeze", Usage: "longest freeze", DefaultText: "30s or twice the lease, whichever is more", Destination: &o.maxFreeze, Category: "rules"},
+		&cli.IntFlag{Name: "max-frozen", Value: 1, Usage: "most processes frozen at a time: `N`", Destination: &o.maxFrozen, Category: "rules"},
+		&cli.DurationFlag{Name: "max-freeze", Usage: "no freeze is longer than `DURATION`", DefaultText: "30s or twice the lease, whichever is more", Destination: &o.maxFreeze, Category: "rules"},
 	)
 }
 
@@ -228,7 +228,7 @@ func (o *options) runFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "monotone", Usage: "a number that must never fall, by whatever it moves: `SQL`", Destination: &o.monotones, Category: "invariants"},
 		&cli.StringFlag{Name: "database", Usage: "read invariants from `URL` rather than DATABASE_URL or PGHOST", Destination: &o.database, Category: "invariants", Action: notEmpty("database")},
 		&cli.StringSliceFlag{Name: "env", Usage: "rewrite the variable `NAME` too", Destination: &o.env, Category: "command"},
-		&cli.DurationFlag{Name: "timeout", Usage: "end the command after this time", Destination: &o.timeout, Category: "command"},
+		&cli.DurationFlag{Name: "timeout", Usage: "end the command after `DURATION`", DefaultText: "no bound", Destination: &o.timeout, Category: "command"},
 		&cli.DurationFlag{Name: "baseline", Usage: "let no rule act before `D` has passed since the first lock was held; end with 11 if the service is broken already then", Destination: &o.baseline, Category: "rules"},
 		&cli.IntFlag{Name: "repeat", Value: 1, Usage: "run the command `N` times, and say how stable the verdicts are", Destination: &o.repeat, Category: "command"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "fail unless `CODE` is found, and forgive it", Destination: &o.expect, Category: "verdict", Action: noneEmpty("expect")},

@@ -54,7 +54,7 @@ func rulesCommandOf(stdout io.Writer) *cli.Command {
 	address := &cli.StringFlag{Name: "admin", Usage: "`URL` of the daemon's admin API", DefaultText: "$" + adminURL + ", else " + defaultAdmin, Destination: &r.nearer}
 	bounds := []cli.Flag{
 		address,
-		&cli.DurationFlag{Name: "for", Usage: "disarm it after so long", DefaultText: "no bound", Destination: &r.length, Action: someTime("for")},
+		&cli.DurationFlag{Name: "for", Usage: "disarm it after `DURATION`", DefaultText: "no bound", Destination: &r.length, Action: someTime("for")},
 		&cli.IntFlag{Name: "times", Usage: "disarm it after `N` injections", DefaultText: "no bound", Destination: &r.times, Action: someTimes("times")},
 	}
 	adds := append(flagsOfRules(&r.typed), bounds...)

@@ -54,7 +54,7 @@ func watchCommandOf(stdout, stderr io.Writer) *cli.Command {
 		Flags: []cli.Flag{
 			adminFlag(&address),
 			&cli.BoolFlag{Name: "once", Usage: "show it once, and end", Destination: &w.once},
-			&cli.DurationFlag{Name: "interval", Usage: "time between two looks", Value: 500 * time.Millisecond, Destination: &w.interval},
+			&cli.DurationFlag{Name: "interval", Usage: "look every `DURATION`", Value: 500 * time.Millisecond, Destination: &w.interval},
 		},
 		OnUsageError: onUsageError,
 		Action: func(c *cli.Context) error {

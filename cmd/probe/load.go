@@ -57,13 +57,13 @@ func loadCommand(stderr *os.File) *cli.Command {
 func loadFlags(l *probe.Load) []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "workers", Value: 3, Usage: "number of `PROCESSES`", Destination: &l.Workers},
-		&cli.DurationFlag{Name: "lease", Value: 500 * time.Millisecond, Usage: "lifetime of the lock", Destination: &l.Lease},
+		&cli.DurationFlag{Name: "lease", Value: 500 * time.Millisecond, Usage: "lifetime of the lock: `DURATION`", Destination: &l.Lease},
 		&cli.StringFlag{Name: "lock", Value: probe.LockRedis, Usage: "what the lock `IS`: redis or advisory (of Postgres)", Destination: &l.Lock},
-		&cli.DurationFlag{Name: "renew", Usage: "how often a holder renews the lock; 0: never", Destination: &l.Renew},
+		&cli.DurationFlag{Name: "renew", Usage: "a holder renews the lock every `DURATION`; 0s: never", Destination: &l.Renew},
 		&cli.StringFlag{Name: "write", Value: probe.WriteSet, Usage: "what is done under the lock, a `FORM` of the list above", Destination: &l.Write},
 		&cli.IntFlag{Name: "crash", Usage: "each worker dies at its `N`th grant; 0: none does", Destination: &l.Crash},
-		&cli.DurationFlag{Name: "work", Value: 20 * time.Millisecond, Usage: "time between the read and the write", Destination: &l.Work},
-		&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "how long to begin sections", Destination: &l.Duration},
+		&cli.DurationFlag{Name: "work", Value: 20 * time.Millisecond, Usage: "time between the read and the write: `DURATION`", Destination: &l.Work},
+		&cli.DurationFlag{Name: "duration", Value: 10 * time.Second, Usage: "begin sections for `DURATION`", Destination: &l.Duration},
 		&cli.StringFlag{Name: "fence", Value: probe.FenceNone, Usage: "`FORM`: none, write (compared when writing) or claim (claimed when reading)", Destination: &l.Fence},
 		&cli.StringFlag{Name: "broken", Usage: "break it, a `WAY` of the list above", Destination: &l.Broken},
 		&cli.StringFlag{Name: "redis", Value: "redis://127.0.0.1:6379/0", EnvVars: []string{"REDIS_URL"}, Usage: "`URL` of Redis", Destination: &l.Redis},
