@@ -72,6 +72,7 @@ type Lock struct {
 	Held     bool     `json:"held"`
 	Holders  []Holder `json:"holders"`
 	Waiters  []string `json:"waiters"`             // the labels of those who asked for it and were not granted it
+	Stranger bool     `json:"stranger,omitempty"`  // nobody is known to hold it, and one of them was refused it all the same
 	Margin   *float64 `json:"margin_ms,omitempty"` // what was left of the lease at the last protected write
 }
 

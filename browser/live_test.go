@@ -238,11 +238,12 @@ func TestLivePageSaysWhatWasRefused(t *testing.T) {
 // A lock is not free while the key of a holder that went away keeps others from it.
 func TestLivePageShowsWhatWasLeftBehind(t *testing.T) {
 	f := serve(t, func(now time.Time) live.Snapshot {
-		return live.Snapshot{Now: now, Name: "lockfaultd", Control: true, Locks: []live.Lock{{Name: "lock:a"}, {Name: "lock:b", Held: true, Holder: "A1", Gone: true, Waiters: 1}}}
+		return live.Snapshot{Now: now, Name: "lockfaultd", Control: true, Locks: []live.Lock{{Name: "lock:a"}, {Name: "lock:b", Held: true, Holder: "A1", Gone: true, Waiters: 1},
+			{Name: "lock:c", Waiters: 1, Stranger: true}}}
 	})
 	b := see(t, f, wide)
-	b.until(`document.querySelectorAll('#locks li').length == 2`)
-	if got := ask[string](b, `[...document.querySelectorAll('#locks li')].map(li => li.className + ': ' + li.innerText.replace(/\s+/g, ' ')).join('; ')`); !strings.Contains(got, "is-free: lock:a free; is-held: lock:b") || !strings.Contains(got, "held by A1, who is gone") {
+	b.until(`document.querySelectorAll('#locks li').length == 3`)
+	if got := ask[string](b, `[...document.querySelectorAll('#locks li')].map(li => li.className + ': ' + li.innerText.replace(/\s+/g, ' ')).join('; ')`); !strings.Contains(got, "is-free: lock:a free; is-held: lock:b") || !strings.Contains(got, "held by A1, who is gone") || !strings.Contains(got, "is-held: lock:c 1 waiting") || !strings.Contains(got, "held by somebody unseen") {
 		t.Error(got)
 	}
 }

@@ -166,12 +166,20 @@ func (p *sheet) lock(l Lock, name, holder string) {
 		waiting = fmt.Sprintf("%d waiting", l.Waiters)
 	}
 	if !l.Held && !l.Overrun {
-		p.line(piece{faint, "  " + name + "  " + join("free", waiting)})
+		p.line(piece{faint, "  " + name + "  " + join(unheld(l), waiting)})
 		return
 	}
 	bar, words, st := p.lease(l)
 	facts := join(goneOf(l), fenceOf(l), waiting, marginOf(l))
 	p.flow(cells(name)+cells(holder)+6, piece{faint, facts}, piece{usual, "  "}, piece{strong, name}, piece{usual, "  " + holder + "  "}, piece{st, bar}, piece{st, " " + pad(words, 15) + "  "})
+}
+
+// unheld is what there is to say of a lock that nobody is known to hold.
+func unheld(l Lock) string {
+	if l.Stranger {
+		return "held by somebody unseen"
+	}
+	return "free"
 }
 
 func goneOf(l Lock) string {

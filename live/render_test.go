@@ -36,6 +36,7 @@ func busy() Snapshot {
 			{Name: "lock:lost", Held: true, Holder: "billing", TTL: 5000},
 			{Name: "lock:orphan", Held: true, Holder: "worker-9", Gone: true, Waiters: 2},
 			{Name: "lock:report"},
+			{Name: "lock:restart", Waiters: 1, Stranger: true},
 			{Name: "lock:short", Held: true, Holder: "worker-3", TTL: 10000, EndsFrom: in(1500 * ms), EndsTo: in(1510 * ms)},
 		},
 		Actors: []Actor{

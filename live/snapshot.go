@@ -54,8 +54,11 @@ type Lock struct {
 	EndsTo   time.Time `json:"ends_to,omitzero"`
 	Overrun  bool      `json:"overrun"` // the lease has certainly ended, and its holder has not asked for the release
 	Waiters  int       `json:"waiters"` // actors that were refused and have not been granted it since
-	Fence    *int64    `json:"fence,omitempty"`
-	Margin   *float64  `json:"margin_ms,omitempty"` // what was left of the lease at the last protected write
+	// Stranger: nobody is known to hold it, and one of those was refused it all the same. It was taken before the daemon
+	// began, or past the daemon.
+	Stranger bool     `json:"stranger,omitempty"`
+	Fence    *int64   `json:"fence,omitempty"`
+	Margin   *float64 `json:"margin_ms,omitempty"` // what was left of the lease at the last protected write
 }
 
 // The states of an actor.

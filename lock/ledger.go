@@ -57,6 +57,7 @@ type keyState struct {
 	id      LockID
 	group   *groupState
 	current *Term // granted last, and not removed since
+	latest  *Term // granted last
 	terms   []*Term
 	recent  []*Term // the last few that are members, open or not
 	lock    bool    // a lock by declaration, exclusive creation or promotion
@@ -279,21 +280,6 @@ func (l *Ledger) Ended(since Instant, most int) (out []*Term) {
 		out = append(out, t)
 	}
 	return out
-}
-
-// Left returns the last holding of a lock whose holder went away without giving it back, while the key may be there
-// for all that is known: its lease is not over for certain, and nobody removed it. Nil where there is none.
-func (l *Ledger) Left(id LockID, now Instant) *Term {
-	k := l.known(id)
-	if k == nil || k.current == nil {
-		return nil
-	}
-	t := k.current
-	left := t.EndBy == Closed && t.Span == LeaseSpan && !t.Marker && t.Gone == nil && t.Lost == nil && !t.Dead(now)
-	if t.Open() || !left {
-		return nil
-	}
-	return t
 }
 
 // OpenTerms returns the open terms of a process, in the order of their grants.

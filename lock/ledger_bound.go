@@ -190,6 +190,9 @@ func (k *keyState) drop(t *Term) {
 	if k.current == t {
 		k.current = nil
 	}
+	if k.latest == t {
+		k.latest = nil
+	}
 }
 
 func remove[K comparable](m map[K][]*Term, key K, t *Term) {

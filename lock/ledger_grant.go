@@ -221,7 +221,7 @@ func (l *Ledger) supersede(k *keyState, op *Op) {
 
 // index makes a term findable by its key and its token.
 func (l *Ledger) index(k *keyState, t *Term) {
-	k.terms = append(k.terms, t)
+	k.terms, k.latest = append(k.terms, t), t
 	if t.Member {
 		if k.recent = append(k.recent, t); len(k.recent) > maxLeft {
 			k.recent = k.recent[1:]

@@ -77,6 +77,9 @@ func (s *stage) look() {
 		}
 	}
 	for _, l := range look.Locks {
+		if l.Stranger {
+			s.say("stranger: has %s", l.Lock)
+		}
 		if t := l.Left; t != nil {
 			s.say("left: %s by %s, lasts %v, ends %v to %v", l.Lock, t.Actor, t.TTL, at(t.Ends.Earliest), at(t.Ends.Latest))
 		}

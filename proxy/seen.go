@@ -23,7 +23,9 @@ type LockSeen struct {
 	Terms   []TermSeen // those that are open
 	Left    *TermSeen  // no term is: that of a holder who went away without giving the lock back, which may last still
 	Waiters []string   // labels of those who have asked for it and were not granted it, sorted
-	Margin  *time.Duration
+	// Stranger: nobody is known to hold it, and one of those was refused it all the same.
+	Stranger bool
+	Margin   *time.Duration
 }
 
 // Held lists the holdings on account of which others are refused the lock.
@@ -147,15 +149,16 @@ func (e *Engine) locksSeen(now, since lock.Instant) []LockSeen {
 			of(t.Lock)
 		}
 	}
-	for id, labels := range e.waiting() {
+	for id, w := range e.waiting() {
 		l := of(id)
-		l.Waiters = labels
+		l.Waiters, l.Stranger = w.labels, w.stranger
 	}
 	for id, l := range all {
 		if t := e.ledger.Left(id, now); t != nil && len(l.Terms) == 0 {
 			s := seenOf(t, now)
 			l.Left = &s
 		}
+		l.Stranger = l.Stranger && len(l.Held()) == 0
 	}
 	return sorted(all)
 }
@@ -185,19 +188,32 @@ func seenOf(t *lock.Term, now lock.Instant) TermSeen {
 	return s
 }
 
+// A wanted is who wants a lock.
+type wanted struct {
+	labels   []string
+	stranger bool // one was refused it on account of somebody who was not seen
+}
+
 // waiting lists by lock who is connected and wants it: those that have no answer, and those whose last one was no.
-func (e *Engine) waiting() map[lock.LockID][]string {
-	out := map[lock.LockID][]string{}
+func (e *Engine) waiting() map[lock.LockID]*wanted {
+	out := map[lock.LockID]*wanted{}
+	of := func(id lock.LockID) *wanted {
+		if out[id] == nil {
+			out[id] = &wanted{}
+		}
+		return out[id]
+	}
 	for _, c := range e.conns {
 		if op := c.wants; op != nil {
-			id := e.ledger.LockOf(op)
-			out[id] = append(out[id], op.Actor)
+			w := of(e.ledger.LockOf(op))
+			w.labels = append(w.labels, op.Actor)
 		}
 	}
 	for label, a := range e.labelled() {
 		if len(a.conns) > 0 {
-			for id := range e.ledger.Refusals(label) {
-				out[id] = append(out[id], label)
+			for id, op := range e.ledger.Refusals(label) {
+				w := of(id)
+				w.labels, w.stranger = append(w.labels, label), w.stranger || e.ledger.Stranger(op)
 			}
 		}
 	}

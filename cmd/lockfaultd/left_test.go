@@ -17,9 +17,10 @@ func TestWhatIsLeftBehindIsNotFree(t *testing.T) {
 		{Lock: lock.LockID{Key: "a"}},
 		{Lock: lock.LockID{Key: "b"}, Left: &left, Waiters: []string{"A2"}},
 		{Lock: lock.LockID{Key: "c"}, Terms: []proxy.TermSeen{{Actor: "A3", Since: 7}}},
+		{Lock: lock.LockID{Key: "d"}, Waiters: []string{"A2"}, Stranger: true},
 	}}
 	shown := d.locksShown(look)
-	if len(shown) != 3 || shown[0].Held || shown[0].Gone {
+	if len(shown) != 4 || shown[0].Held || shown[0].Gone || shown[0].Stranger || !shown[3].Stranger || shown[3].Held {
 		t.Fatalf("%+v", shown)
 	}
 	if b, c := shown[1], shown[2]; !b.Held || !b.Gone || b.Holder != "A1" || b.Waiters != 1 || !c.Held || c.Gone {

@@ -43,7 +43,8 @@ func (s seeing) Locks() (out []admin.Lock) {
 	for _, l := range s.d.glance().Locks {
 		one := admin.Lock{
 			Name: s.d.setup.nameOfLock(l.Lock), Key: l.Lock.Key, DB: l.Lock.DB, Upstream: l.Lock.Upstream,
-			Held: len(l.Held()) > 0, Holders: []admin.Holder{}, Waiters: append([]string{}, l.Waiters...), Margin: millis(l.Margin),
+			Held: len(l.Held()) > 0, Holders: []admin.Holder{}, Waiters: append([]string{}, l.Waiters...), Stranger: l.Stranger,
+			Margin: millis(l.Margin),
 		}
 		for _, t := range l.Held() {
 			one.Holders = append(one.Holders, admin.Holder{

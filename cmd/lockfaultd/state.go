@@ -47,7 +47,7 @@ func (d *daemon) sources() (out []live.Source) {
 
 func (d *daemon) locksShown(look proxy.Snapshot) (out []live.Lock) {
 	for _, l := range look.Locks {
-		free := live.Lock{Name: d.setup.nameOfLock(l.Lock), Waiters: len(l.Waiters), Margin: millis(l.Margin)}
+		free := live.Lock{Name: d.setup.nameOfLock(l.Lock), Waiters: len(l.Waiters), Stranger: l.Stranger, Margin: millis(l.Margin)}
 		for _, t := range l.Held() {
 			one := free
 			one.Gone = t.End != 0

@@ -328,9 +328,10 @@
 
   function updateLock(li, g) {
     const held = g.filter((l) => l.held || l.overrun), over = g.some((l) => l.overrun);
-    cls(li, over ? "is-over" : held.length ? "is-held" : "is-free");
+    const stranger = !held.length && g.some((l) => l.stranger);
+    cls(li, over ? "is-over" : held.length || stranger ? "is-held" : "is-free");
     const waiters = Math.max(...g.map((l) => l.waiters || 0));
-    facts(li.querySelector(".push"), [waiters ? `${waiters} waiting` : "", held.length ? "" : "free"]);
+    facts(li.querySelector(".push"), [waiters ? `${waiters} waiting` : "", stranger ? "held by somebody unseen" : held.length ? "" : "free"]);
     keyed(li.querySelector(".terms"), held, (l) => `${l.holder} ${l.since}`, makeTerm, updateTerm);
   }
 
