@@ -16,17 +16,23 @@ import (
 	"github.com/lockfaultd/lockfaultd/internal/testbed"
 )
 
+// needed returns where a program is. Without it the test is skipped, but fails where the environment has CI set.
+func needed(t *testing.T, name, install string) string {
+	t.Helper()
+	program, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("no %s: %s", name, install)
+		}
+		t.Skipf("no %s: %s", name, install)
+	}
+	return program
+}
+
 // promtool runs Prometheus's own tool.
 func promtool(t *testing.T, stdin string, args ...string) {
 	t.Helper()
-	program, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("no promtool: scripts/need.sh promtool")
-		}
-		t.Skip("no promtool: scripts/need.sh promtool")
-	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(needed(t, "promtool", "scripts/need.sh promtool"), args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 && args[0] == "check" && args[1] == "metrics" {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

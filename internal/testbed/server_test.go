@@ -117,7 +117,7 @@ func TestOnFreePortTriesAnotherPortWhenTaken(t *testing.T) {
 func TestLongFolderIsRefusedByName(t *testing.T) {
 	_, err := StartPostgres(t.Context(), "/tmp/"+strings.Repeat("x", 100))
 	var missing *MissingError
-	if errors.As(err, &missing) {
+	if errors.As(err, &missing) && os.Getenv("CI") == "" {
 		t.Skip(missing)
 	}
 	if err == nil || !strings.Contains(err.Error(), "too long") {
