@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,12 +107,13 @@ func Libpq18(t testing.TB) string {
 // it wants a client certificate of ca if clients is "yes", and none if "no".
 func SecureRedis(t testing.TB, cert, key, ca, clients string) (s *Server, address string) {
 	t.Helper()
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = Redis(t, "--tls-port", fmt.Sprint(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca, "--tls-auth-clients", clients)
-	return s, hostPort(port)
+	s = serve(t, func(ctx context.Context, dir string) (*Server, error) {
+		return onFreePort(func(port int) (*Server, error) {
+			address = hostPort(port)
+			return StartRedis(ctx, dir, "--tls-port", fmt.Sprint(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca, "--tls-auth-clients", clients)
+		})
+	})
+	return s, address
 }
 
 // Ioredis returns the folder that scripts/need.sh has put ioredis in.
