@@ -78,23 +78,11 @@ func TestScriptsWithTLS(t *testing.T) {
 	testscript.Run(t, params("testdata/tls", func(e *testscript.Env) error {
 		for name, value := range map[string]string{
 			"CA": a.File, "CERT": cert, "KEY": key, "PGADDR": postgres.Addr(), "REDIS_ADDR": redis, "PGPASSWORD": testbed.Password,
-			"LISTEN_REDIS": free(t), "LISTEN_PG": free(t),
 		} {
 			e.Setenv(name, value)
 		}
 		return nil
 	}))
-}
-
-// free returns an address that was free a moment ago.
-func free(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // build makes the service under test and returns its folder.
