@@ -51,14 +51,10 @@ func nextEvent(t *testing.T, in *bufio.Reader, run string, last *int) toldEvent 
 	}
 }
 
-// adminOf returns the URL of a daemon's API.
+// adminOf returns the URL of a daemon's API, which it tells behind where its proxies listen.
 func adminOf(t *testing.T, said func() string) string {
 	t.Helper()
-	m := regexp.MustCompile(`lockfaultd: admin (http\S+)`).FindStringSubmatch(said())
-	if m == nil {
-		t.Fatalf("it has no API: %s", said())
-	}
-	return m[1]
+	return awaitMatch(t, said, regexp.MustCompile(`lockfaultd: admin (http\S+)\n`))
 }
 
 func openEvents(t *testing.T, url string) *bufio.Reader {

@@ -91,13 +91,18 @@ func sidecar(t *testing.T, args ...string) (cmd *exec.Cmd, address string, said 
 		b, _ := os.ReadFile(out.Name())
 		return string(b)
 	}
-	began := regexp.MustCompile(`lockfaultd: redis (\S+) ->`)
+	return cmd, awaitMatch(t, said, regexp.MustCompile(`lockfaultd: redis (\S+) ->`)), said
+}
+
+// awaitMatch waits until what was said matches, and returns the first group of it.
+func awaitMatch(t *testing.T, said func() string, pattern *regexp.Regexp) string {
+	t.Helper()
 	for n := 0; ; n++ {
-		if m := began.FindStringSubmatch(said()); m != nil {
-			return cmd, m[1], said
+		if m := pattern.FindStringSubmatch(said()); m != nil {
+			return m[1]
 		}
 		if n > 3000 {
-			t.Fatalf("it does not begin to serve: %s", said())
+			t.Fatalf("%s was not said: %s", pattern, said())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
