@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +141,7 @@ func (w *sighted) look(d time.Duration, tell func()) *Look {
 // A witnessed session, in virtual time over an in-memory network.
 type witnessed struct {
 	client, server net.Conn
+	mu             sync.Mutex // either direction may record what has come to be known
 	ops            []*lock.Op
 	begun          time.Time
 	tracker        *lettered
@@ -147,7 +149,12 @@ type witnessed struct {
 	ended          chan struct{}
 }
 
-func (w *witnessed) Op(op *lock.Op)                   { w.ops = append(w.ops, op) }
+func (w *witnessed) Op(op *lock.Op) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ops = append(w.ops, op)
+}
+
 func (w *witnessed) End(uint64, lock.Instant, uint64) {}
 
 // said returns what the other end of a connection has said in a while.
