@@ -214,6 +214,10 @@ func TestLivePageSaysThatNobodyAnswers(t *testing.T) {
 	b.expect("ERR_CONNECTION_REFUSED")
 	b.expect("ERR_CONNECTION_RESET")
 	b.expect("ERR_EMPTY_RESPONSE")
+	f.hold(true) // no answer is cut in the midst of it
+	for f.waiting() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
 	f.CloseClientConnections()
 	f.Close()
 	b.until(`document.getElementById('link').dataset.state == 'lost'`)
