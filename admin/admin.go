@@ -223,17 +223,16 @@ type Server struct {
 	done chan error
 }
 
-// patience bounds how long one client may take, asking how long it may take to say what it wants, and farewell
-// how long the end waits for those that are served.
+// patience bounds how long one client may take, also to say what it wants: browsers connect some time before they do.
+// farewell is how long the end waits for those that are served.
 const (
 	patience = 5 * time.Second
-	asking   = time.Second
 	farewell = 250 * time.Millisecond
 )
 
 // Serve begins to serve; Close has to follow.
 func Serve(ln net.Listener, h http.Handler) *Server {
-	s := &Server{http: http.Server{Handler: h, ReadHeaderTimeout: asking, ReadTimeout: patience, WriteTimeout: patience, MaxHeaderBytes: 16 << 10}, done: make(chan error, 1)}
+	s := &Server{http: http.Server{Handler: h, ReadTimeout: patience, WriteTimeout: patience, MaxHeaderBytes: 16 << 10}, done: make(chan error, 1)}
 	go func() { s.done <- s.http.Serve(ln) }()
 	return s
 }

@@ -205,8 +205,8 @@ func TestTheSilentAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client := silent(t)
 		began := time.Now()
-		if _, err := client.Read(make([]byte, 1)); err == nil || time.Since(began) != asking {
-			t.Errorf("%v after %v, want an end after %v", err, time.Since(began), asking)
+		if _, err := client.Read(make([]byte, 1)); err == nil || time.Since(began) != patience {
+			t.Errorf("%v after %v, want an end after %v", err, time.Since(began), patience)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
