@@ -74,7 +74,7 @@ func TestTheCitedOpsAloneGiveTheVerdict(t *testing.T) {
 		}
 	})
 	t.Logf("of %d cycles %d take more than what is cited: what others read and wrote of the rows", cycles, more)
-	if 4*more > cycles {
+	if cycles >= 20 && 4*more > cycles { // fewer tell nothing of the share
 		t.Error("that is too many")
 	}
 }

@@ -146,8 +146,14 @@ func (a alien) verdict() Verdict {
 	return v
 }
 
+// citedOf lists what shows it, with what removed the sender's own key: else a renewal
+// that compares nothing might have moved its end.
 func (c *kase) citedOf(a alien, op *lock.Op) []*lock.Op {
-	return append(c.successor(a.own, op), a.may[len(a.may)-1].Grant, a.own.Grant, a.gone, op)
+	cited := append(c.successor(a.own, op), a.may[len(a.may)-1].Grant, a.own.Grant, a.gone, op)
+	if by := a.own.Released; by != nil && by.Seq < op.Seq {
+		cited = append(cited, by)
+	}
+	return cited
 }
 
 // removedNotOwn finds LF301 where it is open whose lock was removed.
