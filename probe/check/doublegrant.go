@@ -187,13 +187,25 @@ func (c *kase) rewritten(t *lock.Term, grant *lock.Op) bool {
 	})
 }
 
-// replaced reports whether a plain SET may have put another's token over a's
-// before b took what it found absent: the key that was gone by then need not have
+// replaced reports whether a plain SET, be it a renewal, may have put another's token over
+// a's before b took what it found absent: the key that was gone by then need not have
 // been a's.
 func (c *kase) replaced(a, b *lock.Term) bool {
-	return b.Grant.Kind == lock.Acquire && slices.ContainsFunc(c.terms[a.Lock], func(o *lock.Term) bool {
-		return o != a && o != b && o.Grant.Kind == lock.Store && o.Grant.R > a.Grant.F && o.Grant.F < b.Grant.R
-	})
+	if b.Grant.Kind != lock.Acquire {
+		return false
+	}
+	r := c.renewalsOf(a.Lock)
+	for i := len(r.all) - 1; i >= 0 && r.over[i] > a.Grant.F; i-- {
+		if op := r.all[i]; puts(op) && !op.Token.Same(a.Token) && op.F < b.Grant.R && (!answered(op) || op.R > a.Grant.F) {
+			return true
+		}
+	}
+	return false
+}
+
+// puts reports whether an op may have put its token where another may have been.
+func puts(op *lock.Op) bool {
+	return op.F != 0 && !op.Compares() && op.Token.Known() && mayHave(op)
 }
 
 // isMarker reports whether a key is taken and never released: it is no lock,

@@ -33,7 +33,7 @@ func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
 	if level == "" {
 		return
 	}
-	switch other := grantedBetween(old, t, before); {
+	switch other := c.grantedBetween(old, t, before); {
 	case other != nil:
 		if takesAnew(old, t) && (c.runsUntil(other) < t.Grant.R || c.goneBefore(other, t.Grant)) {
 			level = Likely
@@ -63,19 +63,31 @@ func (c *kase) perhapsBetween(old, t *lock.Term) bool {
 
 // grantedBetween returns the last of the terms that was certainly granted to
 // another holder between a term and the one that revived it; nil: none was.
-func grantedBetween(old, t *lock.Term, before []*lock.Term) (other *lock.Term) {
+func (c *kase) grantedBetween(old, t *lock.Term, before []*lock.Term) (other *lock.Term) {
 	for _, o := range before {
-		if o.Grant.F >= old.Grant.R && o.Grant.R <= t.Grant.F && !sameHolder(o, t) {
+		if o != old && o != t && c.cameFirst(old, o) && c.cameFirst(o, t) && !sameHolder(o, t) {
 			other = o
 		}
 	}
 	return other
 }
 
+// cameFirst reports whether the grant of a certainly took effect before that of b: it was
+// answered before the other was sent, or it found nothing where b's key would have been.
+func (c *kase) cameFirst(a, b *lock.Term) bool {
+	switch {
+	case a.Grant.R <= b.Grant.F:
+		return true
+	case b.Grant.R <= a.Grant.F || !a.Grant.NX || a.Member || a.Votes != nil:
+		return false
+	}
+	return c.heldAt(b, a) >= a.Grant.R && !c.removable(b, a.Grant) && !c.replaced(b, a) && c.primaryChanged(a.Lock.Upstream, b.Grant, a.Grant) == nil
+}
+
 // revives reports whether a term is the resurrection of its client's own lock
 // over another's grant, which is LF303 and no grant that the server gave twice.
 func (c *kase) revives(t *lock.Term) bool {
-	return renews(t) && grantedBetween(t.Again, t, c.terms[t.Lock]) != nil
+	return renews(t) && c.grantedBetween(t.Again, t, c.terms[t.Lock]) != nil
 }
 
 // renews reports whether a term began with its client's own renewal of what it had held.
@@ -171,6 +183,12 @@ func (c *kase) revival(old *lock.Term, op *lock.Op, other *lock.Term, level Leve
 		p.say("Then its lease ended no later than %s.", ms(old.LeaseEnd.Latest))
 	}
 	p.say("However %s, forwarded at %s, took the key again with A's token: to A it was held all the time.", named(op), ms(op.F))
+	if other != nil && other.Grant.R > op.F {
+		p.say("The two overlapped, and the grant, which found nothing there, came first.")
+	}
+	if other != nil && other.Grant.F < old.Grant.R {
+		p.say("The grants of the two overlapped, and A's, which found nothing there, came first.")
+	}
 	switch {
 	case level != Proven && op.Kind == lock.Store:
 		p.say("It is a plain SET, as A's first was, and may as well be an acquire of what was free again, so this is not proven.")

@@ -31,7 +31,7 @@ import (
 //
 //	A acquire lock:c=tok 10-11         granted, or "refused", or "unread" (its answer was not understood); no-ttl, ttl=9, shared, member, verb=EVAL, until=1000
 //	A store lock:c=tok 10-11
-//	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded
+//	A renew lock:c=tok 10-11           or not-held; without =tok: unguarded; xx: SET XX
 //	A release lock:c=tok 10-11         likewise; guess: of a script that was not seen; rule: no client's, since a rule assumes it
 //	A lock advisory:42 10-11           of Postgres: or refused, shared; row:counter:1 tx1
 //	A unlock advisory:42 10-11         or not-held
@@ -306,6 +306,8 @@ func (s *script) word(op *lock.Op, w string) error {
 		op.Evidence = lock.FromMonitor
 	case w == "guess":
 		op.Guessed, op.Guarded = true, false
+	case w == "xx": // a renewal by SET XX: it stores its token, and compares none
+		op.Guarded = false
 	case w == "shared":
 		op.Shared = true
 	case w == "member":
