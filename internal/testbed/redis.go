@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// answering bounds how long a server that has started may take for one answer.
+const answering = 10 * time.Second
+
 // StartRedis starts a Redis that keeps nothing on disk, with dir as its
 // working folder, and returns once it has answered PING. Options are added to its
 // command line, such as "--enable-debug-command", "yes". A missing program is
@@ -63,7 +66,7 @@ func (s *Server) pong(ctx context.Context) bool { return s.answers(ctx, "PING", 
 
 // answers reports whether the answer to a command begins so.
 func (s *Server) answers(ctx context.Context, command, want string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", s.addr)
