@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -87,7 +86,7 @@ func releases(t *testing.T, how string, lease time.Duration) *history.History {
 	t.Setenv("DATABASE_URL", "")
 	t.Setenv(lifetime, fmt.Sprint(lease.Milliseconds()))
 	out := t.TempDir()
-	var said bytes.Buffer
+	var said heard
 	if code := Main([]string{"lockfaultd", "run", "--witness", how, "--stall-after", "SETNX=100ms", "--out", out, "--", os.Args[0], releaser}, &said, &said); code != 0 && code != 11 {
 		t.Fatalf("exit status %d\n%s", code, said.String())
 	}
