@@ -15,7 +15,7 @@ func (c *kase) doubleGrants() {
 			continue
 		}
 		c.eachDoubleGrant(id, func(a, b *lock.Term) {
-			if !c.due(b) || c.revives(b) || c.renewedAtOnce(a, b) {
+			if !c.due(b) || c.revives(b) || c.renewedAtOnce(a, b) || c.renewedAtOnce(b, a) {
 				return
 			}
 			if del := c.onlyForgotten(a, b.Grant); del != nil {

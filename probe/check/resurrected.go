@@ -14,13 +14,12 @@ func (c *kase) resurrected() {
 		if c.isMarker(id) {
 			continue
 		}
-		terms := c.terms[id]
-		for i, t := range terms {
+		for _, t := range c.terms[id] {
 			if !c.due(t) {
 				continue
 			}
 			if old := t.Again; t.Revived && old != nil && old.Grant.D != 0 && sameClient(old, t) && t.Token.Known() {
-				c.revived(old, t, terms[:i])
+				c.revived(old, t)
 			}
 			c.revivedAlone(t)
 		}
@@ -28,12 +27,12 @@ func (c *kase) resurrected() {
 }
 
 // revived judges a term whose client had held the lock with the same token before.
-func (c *kase) revived(old, t *lock.Term, before []*lock.Term) {
+func (c *kase) revived(old, t *lock.Term) {
 	level := revivalLevel(t.Grant)
 	if level == "" {
 		return
 	}
-	switch other := c.grantedBetween(old, t, before); {
+	switch other := c.grantedBetween(old, t); {
 	case other != nil:
 		if takesAnew(old, t) && (c.runsUntil(other) < t.Grant.R || c.goneBefore(other, t.Grant)) {
 			level = Likely
@@ -61,10 +60,10 @@ func (c *kase) perhapsBetween(old, t *lock.Term) bool {
 	})
 }
 
-// grantedBetween returns the last of the terms that was certainly granted to
-// another holder between a term and the one that revived it; nil: none was.
-func (c *kase) grantedBetween(old, t *lock.Term, before []*lock.Term) (other *lock.Term) {
-	for _, o := range before {
+// grantedBetween returns the last term that was certainly granted to another holder
+// between a term and the one that revived it; nil: none was.
+func (c *kase) grantedBetween(old, t *lock.Term) (other *lock.Term) {
+	for _, o := range c.terms[t.Lock] {
 		if o != old && o != t && c.cameFirst(old, o) && c.cameFirst(o, t) && !sameHolder(o, t) {
 			other = o
 		}
@@ -87,7 +86,7 @@ func (c *kase) cameFirst(a, b *lock.Term) bool {
 // revives reports whether a term is the resurrection of its client's own lock
 // over another's grant, which is LF303 and no grant that the server gave twice.
 func (c *kase) revives(t *lock.Term) bool {
-	return renews(t) && c.grantedBetween(t.Again, t, c.terms[t.Lock]) != nil
+	return renews(t) && c.grantedBetween(t.Again, t) != nil
 }
 
 // renews reports whether a term began with its client's own renewal of what it had held.
