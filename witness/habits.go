@@ -30,17 +30,16 @@ func (h *habits) worth(script string) bool {
 	return known.lockish || known.calls <= enough || known.calls%again == 0
 }
 
-// saw notes what was found at the keys of a call.
-func (h *habits) saw(script string, before, after []resp.Sight, did bool) {
+// saw notes what was found at the keys of a call, whoever has left it there, and whether the call
+// did something to a lock.
+func (h *habits) saw(script string, found []resp.Sight, did bool) {
 	known := (*h)[script]
 	if known == nil {
 		return
 	}
 	known.lockish = known.lockish || did
-	for _, list := range [][]resp.Sight{before, after} {
-		for _, s := range list {
-			known.lockish = known.lockish || lockish(s.State)
-		}
+	for _, s := range found {
+		known.lockish = known.lockish || lockish(s.State)
 	}
 }
 

@@ -15,15 +15,16 @@ import (
 const (
 	mostProbed = 1024                  // calls at a time
 	mostUnder  = 1024                  // keys on which commands are under way
-	patient    = 50 * time.Millisecond // for which other calls on its keys wait for a call
+	patience   = 50 * time.Millisecond // for which other calls on its keys wait for a call
 )
 
 // A prober looks at the keys of a script's call before it and after it, while
 // nothing else that is proxied gets to them, as far as that can be.
 type prober struct {
-	looker *looker
-	all    bool // calls of which the text is known, too
-	say    *notes
+	looker  *looker
+	all     bool // calls of which the text is known, too
+	say     *notes
+	patient time.Duration
 
 	mu     sync.Mutex
 	shadow *resp.Shadow
@@ -35,7 +36,7 @@ type prober struct {
 
 func newProber(l *looker, all bool, o *Options, say *notes) *prober {
 	return &prober{
-		looker: l, all: all, say: say, shadow: resp.NewShadow(o.Hash, o.Scripts),
+		looker: l, all: all, say: say, patient: patience, shadow: resp.NewShadow(o.Hash, o.Scripts),
 		calls: map[wire.Call]*probing{}, under: map[resp.Ref][]*lock.Op{},
 	}
 }
@@ -59,12 +60,12 @@ type touching struct{ p *prober }
 
 func (t *touching) takes(c wire.Call) bool {
 	call, ok := c.(*resp.Call)
-	if !ok || call.Known && !t.p.all || !t.p.looker.isUp() {
+	if !ok || call.Known && !t.p.all {
 		return false
 	}
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
-	return len(t.p.calls) < mostProbed && t.p.habits.worth(call.Script)
+	return len(t.p.calls) < mostProbed
 }
 
 func (t *touching) has(c wire.Call) bool {
@@ -73,9 +74,11 @@ func (t *touching) has(c wire.Call) bool {
 	return t.p.calls[c] != nil
 }
 
-// Before implements proxy.Watcher.
+// Before implements proxy.Watcher. A call that is not worth a look, or of which there can be none, is
+// minded for the sake of the others.
 func (t *touching) Before(c wire.Call) *proxy.Look {
 	call, p := c.(*resp.Call), t.p
+	up := p.looker.isUp()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := &probing{call: call, owner: t, refs: keysOf(call), look: proxy.NewLook()}
@@ -84,6 +87,10 @@ func (t *touching) Before(c wire.Call) *proxy.Look {
 	}
 	p.own(call)
 	p.calls[c] = v
+	if !p.habits.worth(call.Script) || !up {
+		p.pass(v)
+		return nil
+	}
 	p.line = append(p.line, v)
 	p.admit()
 	if v.unseen {
@@ -134,6 +141,7 @@ func (p *prober) admit() {
 			continue
 		}
 		p.line = without(p.line, v)
+		v.spoilt = p.amid(v)
 		v.since = time.Now()
 		for _, r := range v.refs {
 			for _, op := range p.under[r] {
@@ -165,16 +173,26 @@ func (p *prober) taken(r resp.Ref, v *probing) bool {
 			continue
 		}
 		switch {
-		case o.unseen:
-			v.spoilt = true
+		case o.unseen, o.spoilt:
 		case o.since.IsZero():
 			if slices.Index(p.line, o) < slices.Index(p.line, v) {
 				return true
 			}
-		case o.spoilt:
-		case time.Since(o.since) > patient:
+		case time.Since(o.since) > p.patient:
 			o.spoilt = true
 		default:
+			return true
+		}
+	}
+	return false
+}
+
+// amid reports whether a call goes ahead while another on its keys is not answered: what is
+// found there may be the doing of either.
+func (p *prober) amid(v *probing) bool {
+	for _, o := range p.calls {
+		ahead := o.unseen || !o.since.IsZero() && o.after == nil
+		if o != v && ahead && slices.ContainsFunc(o.refs, func(r resp.Ref) bool { return slices.Contains(v.refs, r) }) {
 			return true
 		}
 	}
@@ -185,6 +203,7 @@ func (p *prober) taken(r resp.Ref, v *probing) bool {
 func (p *prober) looked(v *probing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.habits.saw(v.call.Script, v.before.sights, false)
 	if v.unseen {
 		return
 	}
@@ -226,13 +245,14 @@ func (p *prober) compare(v *probing) func() {
 		return nil
 	}
 	defer p.end(v)
+	p.habits.saw(v.call.Script, v.after.sights, false)
 	after, clear := v.undo()
 	if !v.after.ok || !clear {
 		p.say.count(Unseen)
 		return nil
 	}
 	effect := p.shadow.Compare(v.call, v.before.sights, after, v.before.at, v.after.at)
-	p.habits.saw(v.call.Script, v.before.sights, after, len(effect.Ops) > 0)
+	p.habits.saw(v.call.Script, after, len(effect.Ops) > 0)
 	return func() {
 		p.say.count(Told)
 		v.call.Tell(effect)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockfaultd/lockfaultd/internal/wire"
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/proxy/resp"
 )
 
@@ -173,7 +174,7 @@ func TestCallsThatAreLeftAlone(t *testing.T) {
 		d.answer("7")
 		d.after(c, "8")
 	}
-	if c := d.ran(1, "EVALSHA", none, "1", "count", "5"); d.w.takes(c) {
+	if d.w.Before(d.ran(1, "EVALSHA", none, "1", "count", "5")) != nil || d.asked() {
 		t.Error("a script that counts is looked at for ever")
 	}
 	d = newDesk(t, false)
@@ -182,6 +183,21 @@ func TestCallsThatAreLeftAlone(t *testing.T) {
 	}
 	if c := d.ran(1, "EVALSHA", none, "1", "a"); !d.w.takes(c) {
 		t.Error("a script whose text is not known is not")
+	}
+}
+
+// What others have done to a call's keys, or are about to, says nothing of the call; that there is a lock it says.
+func TestAScriptOfLocksOfWhichNothingCanBeTold(t *testing.T) {
+	d := newDesk(t, true)
+	for range enough {
+		c := d.ran(1, "EVALSHA", none, "1", "a", "token-of-a")
+		d.before(c)
+		d.answer("token-of-b")
+		d.w.Missed(c)
+		d.w.After(c)
+	}
+	if d.before(d.ran(1, "EVALSHA", none, "1", "a", "token-of-a")); !d.asked() {
+		t.Error("it is left alone")
 	}
 }
 
@@ -219,6 +235,29 @@ func TestCallsWithoutALookSpoilOthers(t *testing.T) {
 			d.answer("token-of-a")
 			return d.after(first, "")
 		},
+		"of a script that is left alone": func(d *desk, first, second wire.Call) string {
+			d.before(first)
+			d.answer("token-of-a")
+			d.p.habits = habits{none: &habit{calls: enough}}
+			d.before(second)
+			return d.after(first, "")
+		},
+		"of one that is left alone, and under way": func(d *desk, first, second wire.Call) string {
+			d.p.habits = habits{none: &habit{calls: enough}}
+			d.before(second)
+			d.p.habits = nil
+			d.before(first)
+			d.answer("token-of-a")
+			return d.after(first, "")
+		},
+		"while nobody can look": func(d *desk, first, second wire.Call) string {
+			d.p.looker.up = false
+			d.before(second)
+			d.p.looker.up = true
+			d.before(first)
+			d.answer("token-of-a")
+			return d.after(first, "")
+		},
 		"that are done": func(d *desk, first, second wire.Call) string {
 			d.before(second)
 			d.w.Missed(second)
@@ -237,6 +276,34 @@ func TestCallsWithoutALookSpoilOthers(t *testing.T) {
 		}
 		if len(d.p.looker.queue) != 0 {
 			t.Errorf("%s: more is asked", name)
+		}
+	}
+}
+
+// A call that takes too long gives its keys away: what it does later may be found there by whoever is let ahead of it,
+// unless it was answered before.
+func TestACallThatTakesTooLongSpoilsOthers(t *testing.T) {
+	for answered, want := range map[bool]string{false: "", true: "release a done 0s probe"} {
+		d := newDesk(t, true)
+		slow, second := d.ran(1, "EVALSHA", none, "1", "a", "token-of-b"), d.ran(2, "EVALSHA", none, "1", "a", "token-of-a")
+		d.before(slow)
+		d.answer("token-of-a")
+		d.p.calls[slow].since = time.Now().Add(-2 * patience)
+		var look *proxy.Look
+		if answered {
+			look = d.w.After(slow)
+			<-d.p.looker.queue // which is answered as late
+		}
+		d.before(second)
+		d.answer("token-of-a")
+		if got := d.after(second, ""); got != want {
+			t.Errorf("it was answered %v: %q is told of the second, want %q", answered, got, want)
+		}
+		if look != nil && look.Given() {
+			t.Error("its look is there")
+		}
+		if got := d.p.calls[slow]; got == nil || !got.spoilt {
+			t.Errorf("of the first is told what the second did: %+v", got)
 		}
 	}
 }
