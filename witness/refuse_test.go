@@ -95,17 +95,10 @@ func TestNobodyIsLeftWaiting(t *testing.T) {
 		c.Close()
 	}
 	mu.Unlock()
-	for b.up() {
+	for b.house.say.all()[Lapses] == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if l := p.watch.After(c); l != nil && !b.given(l) {
 		t.Error("the look after is never given")
 	}
-}
-
-func (b *bench) up() bool {
-	m := b.house.redis[b.server.Addr()].monitor
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.up
 }
