@@ -27,7 +27,8 @@ import (
 // A street is a proxy over real sockets, with a server of the test's own.
 type street struct {
 	t       *testing.T
-	address string                // of the proxy
+	address string // of the proxy
+	engine  *proxy.Engine
 	server  func() net.Conn       // the server's end of the next connection
 	frozen  chan struct{}         // receives when a freeze begins
 	confirm chan struct{}         // closed: a freeze is confirmed
@@ -58,6 +59,7 @@ func newStreetBy(t *testing.T, route proxy.Route, watch func(net.Conn), rules ..
 	clock := func() lock.Instant { return lock.Instant(time.Since(start)) + 1 }
 	plan.Start(clock())
 	e := proxy.NewEngine(lock.NewLedger(nil), plan)
+	s.engine = e
 	hash, scripts := lock.NewHasher([]byte("test")), resp.NewScripts()
 	server := &proxy.Server{
 		Engine: e, Freezer: s, Clock: clock, Log: slog.New(slog.DiscardHandler),

@@ -257,7 +257,8 @@ func pipes() (n int) {
 
 // A stall that begins while the kernel moves a body soon holds the rest of it.
 func TestStallHoldsABody(t *testing.T) {
-	client, server := newStreet(t, nil, "stall-after", "SETNX=1h").connect()
+	s := newStreet(t, nil, "stall-after", "SETNX=1h")
+	client, server := s.connect()
 	request := "SET job token NX PX 1000\r\n"
 	const size = 8 << 20
 	start := request + fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n", size) + strings.Repeat("x", 200<<10)
@@ -266,6 +267,7 @@ func TestStallHoldsABody(t *testing.T) {
 		t.Fatal(err)
 	}
 	io.WriteString(server, "+OK\r\n") // the grant
+	within(t, "the session is stalled", func() bool { return s.engine.Sessions()[0].Held })
 	go io.WriteString(client, strings.Repeat("y", 4<<20))
 	server.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 	n, err := io.Copy(io.Discard, server)
