@@ -285,6 +285,9 @@ func (z *Frozen) end(why string) error {
 	return err
 }
 
+// guardThawed is how a freeze was broken of which the daemon was late.
+const guardThawed = "the guard thawed it at its deadline"
+
 // forget leaves the guard for last: a daemon that is killed in here has at most
 // a running process thawed once more, and no record left behind.
 func (z *Frozen) forget() (err error) {
@@ -293,7 +296,7 @@ func (z *Frozen) forget() (err error) {
 	}
 	if z.guard != nil && z.guard.alive() {
 		if a, err := z.guard.order(order{Op: opDisarm, ID: z.id}, nil); err == nil && a.Expired {
-			z.broken = "the guard thawed it at its deadline"
+			z.broken = guardThawed
 		}
 	}
 	z.f.mu.Lock()

@@ -235,6 +235,16 @@ func TestBothKilled(t *testing.T) {
 	})
 }
 
+// stoppedWhole reports whether every thread of a process is stopped.
+func stoppedWhole(pid int) bool {
+	for _, tid := range liveThreads(pid) {
+		if s, err := readThread(pid, tid); err == nil && !s.stopped() {
+			return false
+		}
+	}
+	return true
+}
+
 // killBoth ends the guard and the daemon before either can act for the other:
 // a guard that is stopped does nothing, and so does a daemon.
 func killBoth(t *testing.T, d *daemon) {
@@ -243,14 +253,7 @@ func killBoth(t *testing.T, d *daemon) {
 		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it has stopped", func() bool {
-			for _, tid := range liveThreads(pid) {
-				if s, err := readThread(pid, tid); err == nil && !s.stopped() {
-					return false
-				}
-			}
-			return true
-		})
+		eventually(t, "it has stopped", func() bool { return stoppedWhole(pid) })
 	}
 	if err := unix.Kill(d.guard, unix.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -57,6 +57,7 @@ func TestMaximum(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		v := k.victim(t)
 		f := newFreezer(t)
+		begun := time.Now()
 		z := frozen(t, f, v, k.scope, 50*time.Millisecond)
 		v.mustMove(t, "after the maximum")
 		select {
@@ -64,7 +65,8 @@ func TestMaximum(t *testing.T) {
 		case <-time.After(watchdog):
 			t.Fatal("not done")
 		}
-		if b := z.Broken(); b != "" {
+		late := time.Since(begun) > 50*time.Millisecond+guardGrace // then the guard may have come first
+		if b := z.Broken(); b != "" && !(late && b == guardThawed) {
 			t.Errorf("a freeze of its full length is not broken: %s", b)
 		}
 		if err := z.Thaw(); err != nil {

@@ -121,7 +121,7 @@ func TestFreezeTreeLeavesTheStopped(t *testing.T) {
 	if err := syscall.Kill(kid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is stopped", func() bool { return stateOf(kid) == 'T' })
+	eventually(t, "it is stopped", func() bool { return stoppedWhole(kid) })
 	below := kidsOf(t, kid)
 	z, err := f.Freeze(t.Context(), lookup(t, f, v.client, v.server), ScopeTree, time.Minute)
 	if err != nil {
@@ -196,6 +196,12 @@ func TestFreezeLargeTree(t *testing.T) {
 		}
 	})
 	client, server := ends(conn)
+	eventually(t, "none has the connection any more", func() bool {
+		return !slices.ContainsFunc(kidsOf(t, h.pid()), func(pid int) bool {
+			s, err := readStat(pid)
+			return err == nil && s.comm != "sleep"
+		})
+	})
 	z, err := f.Freeze(t.Context(), lookup(t, f, client, server), ScopeTree, time.Minute)
 	if err != nil {
 		t.Fatal(err)
