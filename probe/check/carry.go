@@ -27,6 +27,8 @@ type carry struct {
 	readBy   lock.Instant // what was left behind before it is not waited for to be read
 	ghostsBy lock.Instant // of acquires that were not answered later, something may yet be heard
 
+	answersBy lock.Instant // what was done later may have its answer held, and not be known yet
+
 	found     []*finding
 	lastOne   map[string]*finding // by what counts together: see file
 	piles     map[string]*finding
@@ -69,7 +71,7 @@ const (
 )
 
 func newCarry(setup Setup, known *Survey) *carry {
-	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations), ghostsBy: lock.Never,
+	c := &carry{remembered: newRemembered(setup.Clocks), setup: setup, known: known, ledger: lock.NewLedger(setup.Declarations), ghostsBy: lock.Never, answersBy: lock.Never,
 		lastOne: map[string]*finding{}, refused: map[string][]refusal{}, piles: map[string]*finding{}, staleOf: map[staleID]*finding{}, cycles: map[cycleID]*finding{}, columns: map[columnOf]*columnState{},
 		fallen: map[columnOf]int{}, numbers: map[columnOf]bool{}, stepsOn: map[columnOf]*stepState{}, commonOf: map[tableRow]*commonLocks{}, lastRead: map[reading]*lock.Op{}, settled: settlement{cells: map[cell]rest{}},
 		tasksOf: map[string]*actorTasks{}, actors: map[string]bool{}, lockKnown: map[lock.LockID]*lockState{},

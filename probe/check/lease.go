@@ -25,9 +25,8 @@ func (c *kase) overrun(t *lock.Term) {
 			p.say("It was renewed %d times.", t.Renewals)
 		}
 		level := Proven
-		gone, clock := t.Gone, t.Clock()
-		if gone == nil || op.F > clock.Latest || t.LeaseEnd.Latest != gone.R {
-			gone = nil
+		gone, clock := c.goneBy(t, op), t.Clock()
+		if gone == nil {
 			p.say("Then its lease ended between %s and %s.", ms(clock.Earliest), ms(clock.Latest))
 			p.say("However A's %s was forwarded at %s, %s after the latest of those.", named(op), ms(op.F), span(op.F.Sub(clock.Latest)))
 		} else {

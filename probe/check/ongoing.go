@@ -15,6 +15,7 @@ const (
 	liveKept     = 1 << 14          // ops of what goes on
 	liveGrace    = time.Second      // a line comes when its op has its answer: so long it is waited for
 	liveRead     = 10 * time.Second // what was written may be read so much later, and tell of its order
+	liveAnswer   = 10 * time.Second // an answer that is held may tell so much later who took a key
 	livePatience = 2 * time.Minute  // what goes on for longer holds up the judging of others no more
 	liveTold     = 512
 	liveLooks    = 64 // at the clocks of servers
@@ -151,7 +152,7 @@ func (l *Live) settle(all bool) Settlement {
 	limit := l.limit()
 	before := l.pass(l.lines[:l.known()])
 	before.letGo(l.state, 0, l.state.Now)
-	before.ghostsBy, before.readBy = l.state.Now.Add(-livePatience), l.state.Now.Add(-liveRead)
+	before.waitAsOf(l.state.Now)
 	before.cut(l.state.Mark)
 	after := l.pass(l.lines)
 	after.letGo(l.state, limit, l.now)
@@ -160,7 +161,7 @@ func (l *Live) settle(all bool) Settlement {
 	horizon := lock.Never
 	if !all {
 		horizon = max(l.state.Mark, min(after.earliest(), l.now.Add(-liveGrace)))
-		after.ghostsBy, after.readBy = l.now.Add(-livePatience), l.now.Add(-liveRead)
+		after.waitAsOf(l.now)
 	}
 	after.cut(horizon)
 	out := l.compare(before, after)

@@ -65,6 +65,11 @@ func (p *pass) letGo(s LiveState, limit, now lock.Instant) {
 	maps.DeleteFunc(p.txs, func(_ uint64, tx openTx) bool { return tx.first.A < limit })
 }
 
+// waitAsOf has it wait for what may yet be heard at the instant now.
+func (p *pass) waitAsOf(now lock.Instant) {
+	p.ghostsBy, p.readBy, p.answersBy = now.Add(-livePatience), now.Add(-liveRead), now.Add(-liveAnswer)
+}
+
 // lasted reports whether a term was not over by the instant, or its lease was not.
 func (p *pass) lasted(t *lock.Term, at lock.Instant) bool {
 	return t.End >= at || t.Released == nil && t.LeaseEnd.Latest != lock.Never && t.LeaseEnd.Latest >= at

@@ -104,6 +104,7 @@ func (c *kase) findClusters() {
 		}
 	}
 	c.ready = ready
+	c.awaitTakers()
 	c.listSubjects()
 }
 
