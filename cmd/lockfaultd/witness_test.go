@@ -291,8 +291,9 @@ func expectSections(t *testing.T, how lock.Evidence, h *history.History) {
 			t.Errorf("%d times %s, %d sections", n, w, sections)
 		}
 	}
-	if len(wrong) > 0 || seen < 2*sections {
-		t.Errorf("%d of %d calls were seen rightly, and wrongly %+v: %v", seen, 4*sections, wrong, count)
+	// The first look at a script that was refused may not know what it is for.
+	if len(wrong) > 0 || seen < len(told)-2 || seen < 3*sections {
+		t.Errorf("%d of %d calls were seen rightly, %d told, and wrongly %+v: %v", seen, 4*sections, len(told), wrong, count)
 	}
 }
 
