@@ -50,7 +50,7 @@ func TestLocksThatWereForgotten(t *testing.T) {
 		1: "2 of 9 locks were lost while held: their connection ended, or the server was made to forget them",
 		2: "2 of 9 locks were lost while held: the server was made to forget them",
 	} {
-		if got := lostOf(check.Facts{Lost: 2, Forgotten: forgotten}, "9 locks"); got != want {
+		if got := lostOf(check.Facts{Numbers: check.Numbers{Lost: 2, Forgotten: forgotten}}, "9 locks"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/lockfaultd/lockfaultd/lock"
+	"github.com/lockfaultd/lockfaultd/probe/check"
 )
 
 // Schema is the version of report.json. It rises when a field changes its
@@ -140,28 +141,13 @@ type jsonRequirement struct {
 }
 
 type jsonFacts struct {
-	Started        string        `json:"started,omitempty"` // wall clock at instant 0
-	ElapsedNs      int64         `json:"elapsed_ns,omitempty"`
-	Ops            int           `json:"ops"`
-	Grants         int           `json:"grants"`
-	Refusals       int           `json:"refusals"`
-	Sections       int           `json:"sections"`
-	Reads          int           `json:"reads"`
-	Writes         int           `json:"writes"`
-	Rejected       int           `json:"rejected"`
-	Unattributed   int           `json:"unattributed"`
-	EndedWhileHeld int           `json:"ended_while_held"`
-	Lost           int           `json:"lost_while_held,omitempty"`
-	Gaps           int           `json:"gaps"`
-	Unsettled      int           `json:"unsettled"`
-	Actors         int           `json:"actors"`
-	OverlapPairs   int           `json:"overlap"` // pairs, of which overlaps lists the first few thousand
-	Locks          []jsonLock    `json:"locks"`
-	Tables         []jsonTable   `json:"tables"`
-	Overlaps       []jsonOverlap `json:"overlaps"`
-
-	Guessed  int            `json:"guessed,omitempty"`
-	Believed int            `json:"believed,omitempty"`
+	Started   string `json:"started,omitempty"` // wall clock at instant 0
+	ElapsedNs int64  `json:"elapsed_ns,omitempty"`
+	check.Numbers
+	Actors   int            `json:"actors"`
+	Locks    []jsonLock     `json:"locks"`
+	Tables   []jsonTable    `json:"tables"`
+	Overlaps []jsonOverlap  `json:"overlaps"` // the first few thousand
 	Limits   []jsonLimit    `json:"limits,omitempty"`
 	Unproven []jsonUnproven `json:"unproven,omitempty"`
 }

@@ -62,7 +62,7 @@ func TestExitStatus(t *testing.T) {
 		{"nothing seen", Run{Watching: true}, 11, "nothing was seen, so nothing was checked"},
 		{"current holders refused", with(exercisedRun(), outage), 0, "every check held; but the lock's current holder was refused 265 times, since its fence is not above the row's"},
 		{"stale and current holders refused", with(fenced(), outage), 0, "stale writes or claims refused: 6; but the lock's current holder was refused 265 times"},
-		{"no lock seen", Run{Result: check.Result{Facts: check.Facts{Ops: 3}}}, 0, "every check held, and no lock was seen"},
+		{"no lock seen", Run{Result: check.Result{Facts: check.Facts{Numbers: check.Numbers{Ops: 3}}}}, 0, "every check held, and no lock was seen"},
 		{"internal", with(quiet(), internal), 1, "disk full"},
 		{"unreachable", with(quiet(), unreachable), 13, "connection refused"},
 		{"harm", with(exercisedRun(), harm), 10, "PROVEN harm: LF104 lost-update x1"},

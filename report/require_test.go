@@ -50,7 +50,7 @@ func TestRequirements(t *testing.T) {
 func TestCountables(t *testing.T) {
 	r := armed()
 	r.Sessions = 1
-	r.Result.Facts = check.Facts{Grants: 2, Refusals: 3, Sections: 4, Reads: 5, Writes: 6, Rejected: 7, EndedWhileHeld: 8, Overlap: 9, Actors: 10,
+	r.Result.Facts = check.Facts{Numbers: check.Numbers{Grants: 2, Refusals: 3, Sections: 4, Reads: 5, Writes: 6, Rejected: 7, EndedWhileHeld: 8, Overlap: 9}, Actors: 10,
 		Locks: []check.LockFact{{Renewals: 11}}}
 	r.Injections[0].Outcome, r.Injections[1].Section = "refused: no", false
 	r.Injections[2].Effect = "reset"

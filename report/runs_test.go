@@ -25,7 +25,7 @@ func counterTable() check.TableFact {
 }
 
 func counterFacts() check.Facts {
-	return check.Facts{Ops: 1605, Grants: 321, Refusals: 4210, Sections: 321, Writes: 321, Reads: 321,
+	return check.Facts{Numbers: check.Numbers{Ops: 1605, Grants: 321, Refusals: 4210, Sections: 321, Writes: 321, Reads: 321},
 		Locks: []check.LockFact{counterLock()}, Tables: []check.TableFact{counterTable()}}
 }
 

@@ -53,7 +53,7 @@ func (s Saved) figures() []figure {
 		number("injections that landed", in.Landed),
 		number("injections in a section", in.Section),
 		number("leases that ended while held", f.EndedWhileHeld),
-		number("overlaps", f.OverlapPairs),
+		number("overlaps", f.Overlap),
 		number("grants", f.Grants),
 		number("refusals", f.Refusals),
 		number("sections", f.Sections),

@@ -161,18 +161,19 @@ func (n *node) has(t *testing.T, defs map[string]*node, of reflect.Type) {
 	if of.Kind() != reflect.Struct {
 		return
 	}
-	for i := range of.NumField() {
-		name, options, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+	fields := slices.DeleteFunc(reflect.VisibleFields(of), func(f reflect.StructField) bool { return f.Anonymous || f.Tag.Get("json") == "-" })
+	for _, f := range fields {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch p := n.Properties[name]; {
 		case p == nil:
 			t.Errorf("%s has no field %s in the schema", of.Name(), name)
 		case slices.Contains(n.Required, name) == (options == "omitempty"):
 			t.Errorf("%s: field %s: wrongly required, or wrongly not", of.Name(), name)
 		default:
-			p.has(t, defs, of.Field(i).Type)
+			p.has(t, defs, f.Type)
 		}
 	}
-	if len(n.Properties) != of.NumField() {
-		t.Errorf("%s has %d fields, the schema %d", of.Name(), of.NumField(), len(n.Properties))
+	if len(n.Properties) != len(fields) {
+		t.Errorf("%s has %d fields, the schema %d", of.Name(), len(fields), len(n.Properties))
 	}
 }

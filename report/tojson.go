@@ -58,15 +58,11 @@ func (r Run) toJSONVerdict(g group) jsonVerdict {
 
 func (r Run) toJSONFacts() jsonFacts {
 	f := r.Result.Facts
+	f.Gaps = r.gaps()
 	return jsonFacts{
-		Started: r.wall(0), ElapsedNs: int64(r.Elapsed),
-		Ops: f.Ops, Grants: f.Grants, Refusals: f.Refusals, Sections: f.Sections,
-		Reads: f.Reads, Writes: f.Writes, Rejected: f.Rejected, Unattributed: f.Unattributed,
-		EndedWhileHeld: f.EndedWhileHeld, Lost: f.Lost, Gaps: r.gaps(),
-		Unsettled: f.Unsettled, Actors: f.Actors, OverlapPairs: f.Overlap,
+		Started: r.wall(0), ElapsedNs: int64(r.Elapsed), Numbers: f.Numbers, Actors: f.Actors,
 		Locks: each(f.Locks, toJSONLock), Tables: each(f.Tables, toJSONTable),
 		Overlaps: each(f.Overlaps, r.toJSONOverlap),
-		Guessed:  f.Guessed, Believed: f.Believed,
 		Limits:   each(f.Limits, func(l check.Limit) jsonLimit { return jsonLimit(l) }),
 		Unproven: each(r.unproven(), func(u unproven) jsonUnproven { return jsonUnproven{u.table, u.column, u.writes, u.flag} }),
 	}

@@ -134,7 +134,7 @@ func (l *Live) Keeps() []uint64 {
 // A Settlement is what has come to be certain since the one before.
 type Settlement struct {
 	Verdicts []Verdict    // those that are new; of one that counts many, how many came to it
-	Facts    Facts        // how much more was seen: the numbers alone
+	Numbers  Numbers      // how much more was seen
 	Mark     lock.Instant // all that is told was over before it
 }
 

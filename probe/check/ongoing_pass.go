@@ -115,7 +115,7 @@ func instant(e history.Entry) lock.Instant {
 // compare tells what a pass has beyond the one before, by what was known then.
 func (l *Live) compare(before, after *pass) Settlement {
 	old, now := before.result(), after.result()
-	return Settlement{Verdicts: l.fresher(old.Verdicts, now.Verdicts), Facts: now.Facts.less(old.Facts)}
+	return Settlement{Verdicts: l.fresher(old.Verdicts, now.Verdicts), Numbers: now.Facts.less(old.Facts.Numbers)}
 }
 
 // fresher lists the verdicts that were not there before, or count more by now.
@@ -157,15 +157,4 @@ func keyOf(v Verdict) string {
 		parts = append(parts, strconv.FormatUint(op, 10))
 	}
 	return strings.Join(parts, "|")
-}
-
-// less is what was seen beyond others: the numbers alone.
-func (f Facts) less(o Facts) Facts {
-	return Facts{
-		Ops: f.Ops - o.Ops, Grants: f.Grants - o.Grants, Refusals: f.Refusals - o.Refusals, Sections: f.Sections - o.Sections,
-		Reads: f.Reads - o.Reads, Writes: f.Writes - o.Writes, Rejected: f.Rejected - o.Rejected,
-		EndedWhileHeld: f.EndedWhileHeld - o.EndedWhileHeld, Lost: f.Lost - o.Lost, Forgotten: f.Forgotten - o.Forgotten,
-		Overlap: f.Overlap - o.Overlap, Unattributed: f.Unattributed - o.Unattributed, Gaps: f.Gaps - o.Gaps,
-		Guessed: f.Guessed - o.Guessed, Believed: f.Believed - o.Believed, Unsettled: f.Unsettled - o.Unsettled,
-	}
 }

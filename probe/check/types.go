@@ -144,29 +144,54 @@ type Rising struct {
 	Known      bool
 }
 
+// Numbers are how much was seen. Those of stretches that follow each other add up.
+type Numbers struct {
+	Ops            int `json:"ops"`
+	Grants         int `json:"grants"`
+	Refusals       int `json:"refusals"`
+	Sections       int `json:"sections"` // terms whose section ended by a release request
+	Reads          int `json:"reads"`    // attributed for sure, as the writes are
+	Writes         int `json:"writes"`
+	Rejected       int `json:"rejected"`                  // writes and claims that were refused by a guard
+	Unattributed   int `json:"unattributed"`              // accepted writes to protected tables that belong to no section for sure
+	EndedWhileHeld int `json:"ended_while_held"`          // leases that ended, and locks that were lost, between the grant and the owner's release request
+	Lost           int `json:"lost_while_held,omitempty"` // of those, the locks that were lost: their session ended, or the server forgot them
+	Forgotten      int `json:"-"`                         // of those, the ones that the server was made to forget
+	Gaps           int `json:"gaps"`
+	Unsettled      int `json:"unsettled"`          // statements and commits without an answer
+	Overlap        int `json:"overlap"`            // pairs of terms that were in their sections at once
+	Guessed        int `json:"guessed,omitempty"`  // calls of scripts whose text was not seen, read off their arguments
+	Believed       int `json:"believed,omitempty"` // of those, the ones that carry the token of a lock on their key
+}
+
+// Plus adds what was seen in another stretch.
+func (n Numbers) Plus(o Numbers) Numbers { return n.and(o, 1) }
+
+// less takes away what was seen before.
+func (n Numbers) less(o Numbers) Numbers { return n.and(o, -1) }
+
+func (n Numbers) and(o Numbers, times int) Numbers {
+	return Numbers{
+		Ops: n.Ops + times*o.Ops, Grants: n.Grants + times*o.Grants, Refusals: n.Refusals + times*o.Refusals, Sections: n.Sections + times*o.Sections,
+		Reads: n.Reads + times*o.Reads, Writes: n.Writes + times*o.Writes, Rejected: n.Rejected + times*o.Rejected,
+		Unattributed: n.Unattributed + times*o.Unattributed, EndedWhileHeld: n.EndedWhileHeld + times*o.EndedWhileHeld,
+		Lost: n.Lost + times*o.Lost, Forgotten: n.Forgotten + times*o.Forgotten, Gaps: n.Gaps + times*o.Gaps,
+		Unsettled: n.Unsettled + times*o.Unsettled, Overlap: n.Overlap + times*o.Overlap,
+		Guessed: n.Guessed + times*o.Guessed, Believed: n.Believed + times*o.Believed,
+	}
+}
+
 // Facts are what was seen.
 type Facts struct {
-	Ops, Grants, Refusals int
-	Sections              int       // terms whose section ended by a release request
-	Reads, Writes         int       // attributed for sure
-	Rejected              int       // writes and claims that were refused by a guard
-	EndedWhileHeld        int       // leases that ended, and locks that were lost, between the grant and the owner's release request
-	Lost                  int       // of those, the locks that were lost: their session ended, or the server forgot them
-	Forgotten             int       // of those, the ones that the server was made to forget
-	Overlap               int       // pairs of terms that were in their sections at once
-	Overlaps              []Overlap // of those, no more than 4096, by A, then B
-	Locks                 []LockFact
-	Tables                []TableFact
-	Unproven              []Unproven
-	Unmet                 []Unmet
-	Either                []EitherFact // by table
-	Unattributed          int          // accepted writes to protected tables that belong to no section for sure
-	Gaps                  int
-	Guessed               int // calls of scripts whose text was not seen, read off their arguments
-	Believed              int // of those, the ones that carry the token of a lock on their key
-	Unsettled             int // statements and commits without an answer
-	Limits                []Limit
-	Actors                int
+	Numbers
+	Actors   int
+	Overlaps []Overlap // of those that there are, no more than 4096, by A, then B
+	Locks    []LockFact
+	Tables   []TableFact
+	Unproven []Unproven
+	Unmet    []Unmet
+	Either   []EitherFact // by table
+	Limits   []Limit
 }
 
 // An Unproven is a column to which late writes were accepted, and of which

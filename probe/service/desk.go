@@ -199,7 +199,7 @@ func (s *Service) clock() lock.Instant {
 }
 
 func (s *Service) settled(found check.Settlement) error {
-	s.facts = plus(s.facts, found.Facts)
+	s.facts = s.facts.Plus(found.Numbers)
 	if len(found.Verdicts) > 0 {
 		r := Record{}
 		for _, v := range found.Verdicts {
@@ -217,16 +217,6 @@ func (s *Service) settled(found check.Settlement) error {
 		return err
 	}
 	return s.save(false)
-}
-
-// plus adds up the numbers of facts.
-func plus(f, g check.Facts) check.Facts {
-	return check.Facts{
-		Ops: f.Ops + g.Ops, Grants: f.Grants + g.Grants, Refusals: f.Refusals + g.Refusals, Sections: f.Sections + g.Sections,
-		Reads: f.Reads + g.Reads, Writes: f.Writes + g.Writes, Rejected: f.Rejected + g.Rejected,
-		EndedWhileHeld: f.EndedWhileHeld + g.EndedWhileHeld, Lost: f.Lost + g.Lost, Overlap: f.Overlap + g.Overlap,
-		Unattributed: f.Unattributed + g.Unattributed, Gaps: f.Gaps + g.Gaps, Guessed: f.Guessed + g.Guessed, Unsettled: f.Unsettled + g.Unsettled,
-	}
 }
 
 // tell numbers verdicts, puts them on the disk with the state that is true from then on, and only then counts them.

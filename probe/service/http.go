@@ -68,36 +68,12 @@ type Report struct {
 	Version    string            `json:"version,omitempty"`
 	Source     *SourceReport     `json:"source,omitempty"`
 	Invariants []InvariantReport `json:"invariants"`
-	Facts      FactsReport       `json:"facts"` // since the state folder was begun
+	Facts      check.Numbers     `json:"facts"` // since the state folder was begun
 	Groups     []Group           `json:"groups"`
 	Verdicts   int               `json:"verdicts"`
 	Gaps       []Gap             `json:"gaps"`
 	Missed     int               `json:"missed"` // gaps, also those that are not listed any more
 	Unseen     string            `json:"cannot_see"`
-}
-
-// A FactsReport is the numbers of check.Facts, named as in a report.json.
-type FactsReport struct {
-	Ops            int `json:"ops"`
-	Grants         int `json:"grants"`
-	Refusals       int `json:"refusals"`
-	Sections       int `json:"sections"`
-	Reads          int `json:"reads"`
-	Writes         int `json:"writes"`
-	Rejected       int `json:"rejected"`
-	Unattributed   int `json:"unattributed"`
-	EndedWhileHeld int `json:"ended_while_held"`
-	Lost           int `json:"lost_while_held,omitempty"`
-	Gaps           int `json:"gaps"`
-	Unsettled      int `json:"unsettled"`
-	Overlap        int `json:"overlap"`
-	Guessed        int `json:"guessed,omitempty"`
-}
-
-func factsReport(f check.Facts) FactsReport {
-	return FactsReport{Ops: f.Ops, Grants: f.Grants, Refusals: f.Refusals, Sections: f.Sections, Reads: f.Reads, Writes: f.Writes,
-		Rejected: f.Rejected, Unattributed: f.Unattributed, EndedWhileHeld: f.EndedWhileHeld, Lost: f.Lost, Gaps: f.Gaps,
-		Unsettled: f.Unsettled, Overlap: f.Overlap, Guessed: f.Guessed}
 }
 
 // A SourceReport says how far the history has been followed.
@@ -137,7 +113,7 @@ func (s *Service) Report() Report {
 	polls, failures, breaches, _ := s.counts.copy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := Report{Now: time.Now(), Since: s.since, Version: s.conf.Version, Facts: factsReport(s.facts), Groups: s.told.byGroup(), Verdicts: int(s.told.last),
+	r := Report{Now: time.Now(), Since: s.since, Version: s.conf.Version, Facts: s.facts, Groups: s.told.byGroup(), Verdicts: int(s.told.last),
 		Gaps: append([]Gap{}, s.gaps.list...), Missed: s.gaps.missed, Unseen: cannotSee, Invariants: []InvariantReport{}}
 	slices.Reverse(r.Gaps)
 	if s.conf.Source != nil {

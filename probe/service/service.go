@@ -50,7 +50,7 @@ type Service struct {
 	episodes map[string]map[string]string // by watch and thing, the id of the verdict
 	gaps     gaps
 	told     told
-	facts    check.Facts
+	facts    check.Numbers
 	locks    *locks
 	opinions map[string]opinion
 	changed  bool

@@ -65,7 +65,7 @@ type State struct {
 	Ended   bool                       `json:"ended,omitempty"` // the run was judged to its end
 	Live    check.LiveState            `json:"live"`
 	Keeps   [][2]uint64                `json:"keeps,omitempty"` // the lines of the tail that the judge needs, from and to, of those before Live.Next
-	Facts   check.Facts                `json:"facts"`
+	Facts   check.Numbers              `json:"facts"`
 	Watches map[string]json.RawMessage `json:"watches,omitempty"`
 	Gaps    []Gap                      `json:"gaps,omitempty"`
 	Missed  int                        `json:"missed,omitempty"` // gaps, also those that are forgotten
