@@ -57,7 +57,7 @@ type keyState struct {
 	id      LockID
 	group   *groupState
 	current *Term // granted last, and not removed since
-	latest  *Term // granted last
+	latest  *Term // granted last, whether or not it is there still
 	terms   []*Term
 	recent  []*Term // the last few that are members, open or not
 	lock    bool    // a lock by declaration, exclusive creation or promotion

@@ -1,37 +1,21 @@
 package witness
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/history"
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/lock"
 )
 
 // A logged is a log that can be read while it is written.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+type logged struct{ testbed.Log }
 
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logged) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+func (l *logged) log() *slog.Logger { return slog.New(slog.NewTextHandler(&l.Log, nil)) }
 
 // dialTo dials an address of this machine.
 func dialTo(address string) func(context.Context) (net.Conn, error) {

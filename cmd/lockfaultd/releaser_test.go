@@ -86,7 +86,7 @@ func releases(t *testing.T, how string, lease time.Duration) *history.History {
 	t.Setenv("DATABASE_URL", "")
 	t.Setenv(lifetime, fmt.Sprint(lease.Milliseconds()))
 	out := t.TempDir()
-	var said heard
+	var said testbed.Log
 	if code := Main([]string{"lockfaultd", "run", "--witness", how, "--stall-after", "SETNX=100ms", "--out", out, "--", os.Args[0], releaser}, &said, &said); code != 0 && code != 11 {
 		t.Fatalf("exit status %d\n%s", code, said.String())
 	}

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lockfaultd/lockfaultd/history"
@@ -127,7 +126,7 @@ func TestRunSeesScriptsThatWereThereBefore(t *testing.T) {
 			t.Setenv("REDIS_URL", "redis://"+server.Addr()+"/0")
 			t.Setenv("DATABASE_URL", "")
 			out := t.TempDir()
-			var said, told heard
+			var said, told testbed.Log
 			if code := Main([]string{"lockfaultd", "run", "--witness", string(how), "--out", out, "--", os.Args[0], scriptedClient}, &told, &said); code != 0 && code != 11 { // one of which the witness was late is a blind spot
 				t.Fatalf("exit status %d\n%s%s", code, told.String(), said.String())
 			}
@@ -137,24 +136,6 @@ func TestRunSeesScriptsThatWereThereBefore(t *testing.T) {
 			}
 		})
 	}
-}
-
-// heard is what is said by a command and, beside it, by witnesses that lose their server.
-type heard struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (h *heard) Write(p []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.Write(p)
-}
-
-func (h *heard) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.String()
 }
 
 // clientPassword is the variable with a password that the scripted client alone
@@ -321,7 +302,7 @@ func TestRunSeesComputedAdvisoryLocksAndCountsRows(t *testing.T) {
 	// A witness may be late where the machine is busy.
 	for try := 1; ; try++ {
 		out := t.TempDir()
-		var told heard
+		var told testbed.Log
 		code := Main([]string{"lockfaultd", "run", "--out", out, "--lock", "advisory:*=job", "--", "sh", "-c", script}, &told, &told)
 		h := readHistory(t, filepath.Join(out, "history.jsonl"))
 		if code != 11 || !strings.Contains(told.String(), "someone") {

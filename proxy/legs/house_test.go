@@ -1,7 +1,6 @@
 package legs_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockfaultd/lockfaultd/fault"
+	"github.com/lockfaultd/lockfaultd/internal/testbed"
 	"github.com/lockfaultd/lockfaultd/lock"
 	"github.com/lockfaultd/lockfaultd/proxy"
 	"github.com/lockfaultd/lockfaultd/proxy/legs"
@@ -27,7 +27,7 @@ type house struct {
 	t       *testing.T
 	server  *proxy.Server
 	cancels legs.Cancels
-	log     logbook
+	log     testbed.Log
 	serving sync.WaitGroup
 	ctx     context.Context
 	strip   map[string]bool // by upstream: rather than as the legs say
@@ -126,23 +126,6 @@ func (h *house) silent() {
 	if s := h.log.String(); s != "" {
 		h.t.Errorf("the log says\n%s", s)
 	}
-}
-
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 type nobody struct{}
